@@ -1,0 +1,25 @@
+//! rdzvscope: packet-capture forensics for training clusters.
+//!
+//! Data flows down this list of rooms and imports point up it; `docs/ARCHITECTURE.md` follows one
+//! packet through them.
+
+pub mod net;
+pub mod time;
+
+pub mod capture;
+pub mod frame;
+pub mod stream;
+
+pub mod protocol;
+
+pub mod oom;
+
+pub mod finding;
+
+pub mod incident;
+
+pub mod report;
+
+pub mod analysis;
+
+pub mod cli;

@@ -1,0 +1,103 @@
+//! Addresses and endpoints, in one form for IPv4 and IPv6.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An IP address. IPv4 is held in its IPv4-mapped form (`::ffff:a.b.c.d`), which no packet on a wire may carry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Address(pub u128);
+
+const MAPPED: u128 = 0xffff_0000_0000;
+
+impl Address {
+    /// From the four bytes of an IPv4 header, network order.
+    #[inline]
+    pub fn v4(bytes: [u8; 4]) -> Self {
+        Address(MAPPED | u32::from_be_bytes(bytes) as u128)
+    }
+
+    /// From the sixteen bytes of an IPv6 header, network order.
+    #[inline]
+    pub fn v6(bytes: [u8; 16]) -> Self {
+        Address(u128::from_be_bytes(bytes))
+    }
+
+    /// Whether this is an IPv4 address.
+    pub fn is_v4(self) -> bool {
+        self.0 >> 32 == 0xffff
+    }
+
+    /// The standard library's form.
+    pub fn ip(self) -> IpAddr {
+        if self.is_v4() { IpAddr::V4(Ipv4Addr::from(self.0 as u32)) } else { IpAddr::V6(Ipv6Addr::from(self.0)) }
+    }
+
+    /// Whether it names the host itself (127.0.0.0/8 or ::1).
+    pub fn is_loopback(self) -> bool {
+        self.ip().is_loopback()
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(ip: IpAddr) -> Self {
+        match ip {
+            IpAddr::V4(a) => Address::v4(a.octets()),
+            IpAddr::V6(a) => Address::v6(a.octets()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ip().fmt(f)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ip().fmt(f)
+    }
+}
+
+impl serde::Serialize for Address {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+/// An address and a TCP port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, serde::Serialize)]
+pub struct Endpoint {
+    /// The address.
+    pub address: Address,
+    /// The TCP port.
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// An endpoint.
+    #[inline]
+    pub fn new(address: Address, port: u16) -> Self {
+        Endpoint { address, port }
+    }
+}
+
+/// `address:port`, IPv6 without brackets, as the contract has it.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.address, self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_families_print_as_people_write_them() {
+        assert_eq!(Endpoint::new(Address::v4([192, 0, 2, 11]), 29500).to_string(), "192.0.2.11:29500");
+        let six: IpAddr = "2001:db8::11".parse().unwrap();
+        assert_eq!(Endpoint::new(six.into(), 1).to_string(), "2001:db8::11:1");
+        assert!(Address::from(six).0 != 0 && !Address::from(six).is_v4());
+    }
+}

@@ -1,0 +1,3 @@
+//! Chunks → messages and observations: TCPStore, NCCL bootstrap, Gloo, and whatever else knocks.
+
+pub mod tcpstore;

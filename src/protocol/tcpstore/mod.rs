@@ -1,0 +1,5 @@
+//! PyTorch's TCPStore: the rendezvous store of `torch.distributed`.
+
+mod dialect;
+
+pub use dialect::{Dialect, Operation};
