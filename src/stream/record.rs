@@ -220,6 +220,26 @@ impl FlowRecord {
         self.heads.as_deref()
     }
 
+    /// Whether it is still the flow that its endpoints' packets belong to.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Keeps the beginning of the first payload that `sender` sent.
+    pub fn keep_head(&mut self, sender: Endpoint, payload: &[u8], packet: PacketRef, time: Timestamp) {
+        let i = usize::from(sender != self.client());
+        let heads = self.heads.get_or_insert_default();
+        if heads.first[i].is_none() {
+            heads.first[i] = Some((packet, time));
+            heads.bytes[i] = payload[..payload.len().min(HEAD_BYTES)].to_vec();
+        }
+    }
+
+    /// Replaces what was kept of the first payload.
+    pub fn set_heads(&mut self, heads: Option<Heads>) {
+        self.heads = heads.map(Box::new);
+    }
+
     /// Turns client and server round: what was counted for one is the other's.
     pub(crate) fn swap_sides(&mut self) {
         self.client_is_low = !self.client_is_low;
