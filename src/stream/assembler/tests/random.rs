@@ -1,0 +1,151 @@
+//! Random streams, against a model that knows nothing of pieces, holes or sequence numbers.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{Rig, Said};
+use crate::stream::{AssemblerLimits, GapCause};
+
+/// A segment of the model: where it starts relative to the first data byte, and what it carries.
+type Sent = (i64, Vec<u8>);
+
+/// Byte by byte, the first one wins: offset from the lowest byte (or the SYN) to byte.
+fn model(sent: &[Sent], syn: bool) -> (Vec<u8>, Vec<u64>) {
+    let mut first: BTreeMap<i64, u8> = BTreeMap::new();
+    for (at, bytes) in sent {
+        for (i, byte) in bytes.iter().enumerate() {
+            first.entry(at + i as i64).or_insert(*byte);
+        }
+    }
+    first.retain(|at, _| !syn || *at >= 0);
+    let start = if syn { 0 } else { first.keys().next().copied().unwrap_or(0) };
+    (first.values().copied().collect(), first.keys().map(|at| (at - start) as u64).collect())
+}
+
+/// What was said, byte by byte, having checked that it is gapless in its own account and in order.
+fn heard(said: &[Said]) -> (Vec<u8>, Vec<u64>, u64) {
+    let (mut bytes, mut offsets, mut next, mut gaps) = (Vec::new(), Vec::new(), 0, 0);
+    for s in said {
+        match s {
+            Said::Bytes(offset, b, _) => {
+                assert_eq!(*offset, next);
+                assert!(!b.is_empty());
+                bytes.extend_from_slice(b);
+                offsets.extend(next..next + b.len() as u64);
+                next += b.len() as u64;
+            }
+            Said::Gap(offset, length, _) => {
+                assert_eq!(*offset, next);
+                assert!(*length > 0);
+                next += length;
+                gaps += length;
+            }
+            Said::Conflict(_, a, b, _, _) => assert!(a != b && a.len() == b.len()),
+        }
+    }
+    (bytes, offsets, gaps)
+}
+
+fn check(sent: &[Sent], isn: u32, syn: bool) {
+    let mut rig = Rig::new(AssemblerLimits::default());
+    if syn {
+        rig.assembler.syn(isn.wrapping_sub(1));
+    }
+    for (at, bytes) in sent {
+        rig.push(isn.wrapping_add(*at as u32), bytes);
+    }
+    rig.finish();
+    let (bytes, offsets) = model(sent, syn);
+    let (heard_bytes, heard_offsets, gaps) = heard(&rig.said);
+    assert_eq!(heard_offsets, offsets);
+    assert_eq!(heard_bytes, bytes);
+    let c = rig.assembler.counters();
+    assert_eq!(c.delivered, bytes.len() as u64);
+    assert_eq!(c.gap_bytes, gaps);
+    assert_eq!(c.span(), offsets.last().map_or(0, |last| last + 1));
+    let sent_bytes: usize = sent.iter().map(|(_, b)| b.len()).sum();
+    // A byte at the place before the next one that differs is a keep-alive's.
+    assert_eq!(sent_bytes as u64, c.delivered + c.retransmitted_bytes + c.before_start + c.keep_alives);
+    assert_eq!(c.retransmitted_bytes, c.duplicate_bytes + c.unverified_bytes + c.conflict_bytes);
+}
+
+/// A string cut in segments, shuffled, some of them twice, some spanning their neighbours.
+fn cut_up() -> impl Strategy<Value = (Vec<u8>, Vec<Sent>)> {
+    (proptest::collection::vec(any::<u8>(), 1..2000), proptest::collection::vec((0usize..2000, 1usize..120), 0..60))
+        .prop_flat_map(|(bytes, extra)| {
+            let mut sent: Vec<Sent> = Vec::new();
+            let mut at = 0;
+            let mut sizes = extra.iter().map(|(_, size)| *size).chain(std::iter::repeat(97));
+            while at < bytes.len() {
+                let end = (at + sizes.next().unwrap()).min(bytes.len());
+                sent.push((at as i64, bytes[at..end].to_vec()));
+                at = end;
+            }
+            for (from, size) in extra {
+                let from = from % bytes.len();
+                sent.push((from as i64, bytes[from..(from + size).min(bytes.len())].to_vec()));
+            }
+            (Just(bytes), Just(sent).prop_shuffle())
+        })
+}
+
+/// Segments of any bytes anywhere: overlaps disagree.
+fn anything() -> impl Strategy<Value = Vec<Sent>> {
+    proptest::collection::vec((-20i64..400, proptest::collection::vec(any::<u8>(), 1..60)), 1..40)
+}
+
+fn numbers() -> impl Strategy<Value = u32> {
+    prop_oneof![any::<u32>(), (0u32..3000).prop_map(|n| 0u32.wrapping_sub(n))]
+}
+
+proptest! {
+    #[test]
+    fn comes_back_exactly((bytes, sent) in cut_up(), isn in numbers()) {
+        check(&sent, isn, true);
+        let mut rig = Rig::new(AssemblerLimits::default());
+        rig.assembler.syn(isn.wrapping_sub(1));
+        for (at, piece) in &sent {
+            rig.push(isn.wrapping_add(*at as u32), piece);
+        }
+        prop_assert_eq!(rig.assembler.counters().delivered, bytes.len() as u64);
+        prop_assert_eq!(rig.assembler.counters().conflicts, 0);
+        let (heard, _, gaps) = heard(&rig.said);
+        prop_assert_eq!((heard, gaps), (bytes, 0));
+    }
+
+    #[test]
+    fn gaps_are_where_bytes_were_lost((_, sent) in cut_up(), isn in numbers(), lost in any::<u64>()) {
+        let kept: Vec<Sent> = sent.into_iter().enumerate().filter(|(i, _)| lost >> (i % 64) & 1 == 0).map(|(_, s)| s).collect();
+        check(&kept, isn, true);
+    }
+
+    #[test]
+    fn first_copy_wins_in_any_overlap(sent in anything(), isn in numbers()) {
+        check(&sent, isn, true);
+    }
+
+    #[test]
+    fn midway_starts_at_the_lowest_byte(mut sent in anything(), isn in numbers()) {
+        sent.truncate(31);
+        check(&sent, isn, false);
+    }
+
+    #[test]
+    fn small_budgets_lose_bytes_but_never_order(sent in anything(), isn in numbers(), max_holes in 0usize..4, bytes in 0usize..1500) {
+        let mut rig = Rig::new(AssemblerLimits { max_buffered_bytes: bytes, max_holes, history_bytes: 32 });
+        rig.assembler.syn(isn.wrapping_sub(1));
+        for (at, piece) in &sent {
+            rig.push(isn.wrapping_add(*at as u32), piece);
+            let c = rig.assembler.counters();
+            prop_assert!(c.allocated_bytes <= bytes as u64 + 32 + 4 * 40);
+        }
+        rig.finish();
+        let (heard, _, gaps) = heard(&rig.said);
+        let c = rig.assembler.counters();
+        prop_assert_eq!((c.delivered, c.gap_bytes), (heard.len() as u64, gaps));
+        let (all, _) = model(&sent, true);
+        prop_assert!(c.delivered <= all.len() as u64);
+        prop_assert!(rig.said.iter().all(|s| !matches!(s, Said::Gap(_, _, GapCause::Missed | GapCause::Cut))));
+    }
+}
