@@ -2,6 +2,7 @@
 
 mod assembler;
 mod chunk;
+mod conflict;
 mod cuts;
 mod event;
 mod history;
