@@ -5,6 +5,7 @@
 
 pub mod net;
 pub mod time;
+pub mod words;
 
 pub mod capture;
 pub mod frame;

@@ -1,5 +1,17 @@
 //! [`Packet`](crate::capture::Packet) → [`Segment`]: link layers, tunnels, IP, fragments.
 
+mod cooked;
+mod counters;
+mod decoder;
+mod ethernet;
+mod fragments;
+mod ip;
 mod segment;
+mod span;
+mod tcp;
+mod tunnel;
 
+pub use counters::{Counters, Other, Part, Skip};
+pub use decoder::{Decoder, Frame, Limits};
 pub use segment::{Flags, OuterLayer, Segment};
+pub use tcp::{Checksum, verify_checksum};

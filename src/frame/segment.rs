@@ -74,4 +74,6 @@ pub struct Segment<'a> {
     pub ip_id: u32,
     /// The encapsulations around it, outermost first; empty for plain traffic.
     pub outer: &'a [OuterLayer],
+    /// TCP header and payload as captured, for [`verify_checksum`](super::verify_checksum).
+    pub tcp: &'a [u8],
 }

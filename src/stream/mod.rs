@@ -1,5 +1,6 @@
 //! [`Segment`](crate::frame::Segment) → flow records, and chunks of ordered bytes.
 
+mod activity;
 mod assembler;
 mod chunk;
 mod conflict;
@@ -7,8 +8,13 @@ mod cuts;
 mod event;
 mod history;
 mod holes;
+mod record;
 mod sequence;
+mod table;
 
+pub use activity::Activity;
 pub use assembler::{Assembler, AssemblerLimits, HOLD_BACK_BYTES, HOLD_BACK_SEGMENTS};
 pub use chunk::{Chunk, PacketRef};
 pub use event::{Conflict, Event, GapCause, Piece, StreamCounters};
+pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, Moment};
+pub use table::{FlowTable, Found, PortSet};

@@ -1,0 +1,255 @@
+//! One capture set, packet by packet: records for every flow, decoders for those that may matter.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::capture::Packet;
+use crate::frame::{Decoder, Frame, Segment};
+use crate::net::Endpoint;
+use crate::protocol::observation::FlowObservation;
+use crate::stream::{Activity, FlowRecord, FlowState, FlowTable, PacketRef, PortSet};
+use crate::time::Timestamp;
+
+use super::track::{Interest, Tracked};
+
+/// What a scan looks for and what it may keep.
+#[derive(Clone)]
+pub struct ScanOptions {
+    /// Ports whose flows are decoded whatever their first bytes.
+    pub ports: PortSet,
+    /// Only flows to these listeners, all of them decoded: a second reading for what was learnt late.
+    pub only: Option<HashSet<Endpoint>>,
+    /// Every flow is reassembled, none is decoded (`streams`).
+    pub max_flows: usize,
+    /// Memory for reassembly and decoding, in bytes.
+    pub max_tracked_bytes: usize,
+    /// Keep first bytes of dismissed flows: the input cannot be read again.
+    pub keep_heads: bool,
+}
+
+/// Counters of one set.
+#[derive(Clone, Debug, Default)]
+pub struct ScanCounters {
+    /// Packets read.
+    pub packets: u64,
+    /// TCP segments among them.
+    pub segments: u64,
+    /// Flows forgotten to stay below the ceiling.
+    pub evicted_flows: u64,
+    /// Streams whose decoding was given up to stay below the ceiling, in bytes kept for them.
+    pub evicted_bytes: u64,
+    /// Wrong TCP checksums among segments of decoded flows.
+    pub bad_checksums: u64,
+    /// The same packet seen twice.
+    pub duplicates: u64,
+}
+
+/// What a set holds: facts only.
+#[derive(Debug, Default)]
+pub struct SetObservations {
+    /// A record for every flow, in order of arrival.
+    pub records: Vec<FlowRecord>,
+    /// The flows that were decoded.
+    pub flows: Vec<FlowObservation>,
+    /// When each listener of a decoded flow sent anything.
+    pub activity: BTreeMap<Endpoint, Activity>,
+    /// Counters.
+    pub counters: ScanCounters,
+    /// Packets that are no TCP segment, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// The engine of one set. Feed it packets in order of time, then [`SetScan::finish`].
+pub struct SetScan {
+    set: u32,
+    decoder: Decoder,
+    flows: Flows,
+}
+
+struct Flows {
+    set: u32,
+    options: ScanOptions,
+    only_ports: PortSet,
+    table: FlowTable,
+    tracked: Vec<Option<Box<Tracked>>>,
+    free: Vec<u32>,
+    tracked_bytes: usize,
+    activity: BTreeMap<Endpoint, Activity>,
+    done: Vec<FlowObservation>,
+    counters: ScanCounters,
+}
+
+impl SetScan {
+    /// An engine for the set with this index.
+    pub fn new(set: u32, options: ScanOptions) -> Self {
+        let table = FlowTable::new(options.max_flows, options.ports.clone());
+        let only_ports = options.only.iter().flatten().map(|e| e.port).collect();
+        SetScan {
+            set,
+            decoder: Decoder::default(),
+            flows: Flows {
+                set,
+                options,
+                only_ports,
+                table,
+                tracked: Vec::new(),
+                free: Vec::new(),
+                tracked_bytes: 0,
+                activity: BTreeMap::new(),
+                done: Vec::new(),
+                counters: ScanCounters::default(),
+            },
+        }
+    }
+
+    /// The next packet of the capture with this index.
+    #[inline]
+    pub fn packet(&mut self, capture: u32, packet: &Packet<'_>) {
+        self.flows.counters.packets += 1;
+        if let Frame::Tcp(segment) = self.decoder.decode(packet) {
+            let at = PacketRef { capture, number: packet.number };
+            self.flows.segment(&segment, packet.time, at);
+        }
+    }
+
+    /// Ends all streams and hands over what was seen.
+    pub fn finish(mut self) -> SetObservations {
+        for slot in 0..self.flows.tracked.len() {
+            self.flows.close(slot);
+        }
+        let mut flows = self.flows;
+        flows.counters.evicted_flows = flows.table.evicted();
+        flows.done.sort_by_key(|f| (f.record.first, f.record.first_packet));
+        debug_assert_eq!(self.set, flows.set);
+        SetObservations {
+            records: flows.table.into_records(),
+            flows: flows.done,
+            activity: flows.activity,
+            counters: flows.counters,
+            skipped: self.decoder.counters().by_reason(),
+        }
+    }
+}
+
+impl Flows {
+    #[inline]
+    fn segment(&mut self, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
+        if let Some(only) = &self.options.only {
+            let ports = (segment.src.port, segment.dst.port);
+            if !(self.only_ports.contains(ports.0) || self.only_ports.contains(ports.1)) {
+                return;
+            }
+            if !only.contains(&segment.src) && !only.contains(&segment.dst) {
+                return;
+            }
+        }
+        self.counters.segments += 1;
+        let found = self.table.observe(segment, time, packet);
+        match found.state {
+            FlowState::Dismissed => {}
+            FlowState::Silent if segment.wire_length == 0 => {}
+            FlowState::Silent => self.first_payload(found.flow, segment, time, packet),
+            FlowState::Tracked(slot) => self.follow(slot as usize, segment, time, packet),
+        }
+    }
+
+    /// The first segment with payload decides for nearly every flow.
+    fn first_payload(&mut self, flow: u32, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
+        let record = self.table.record(flow);
+        let wanted = self.options.only.is_some() || self.options.ports.contains(record.server().port);
+        let interest = if wanted { Interest::Wanted } else { Interest::of_first(record, segment) };
+        if interest == Interest::None {
+            self.dismiss(flow, segment, time, packet);
+            return;
+        }
+        let tracked = Box::new(Tracked::new(flow, self.table.record(flow), interest, segment));
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.tracked[slot as usize] = Some(tracked);
+                slot
+            }
+            None => {
+                self.tracked.push(Some(tracked));
+                (self.tracked.len() - 1) as u32
+            }
+        };
+        self.table.record_mut(flow).state = FlowState::Tracked(slot);
+        self.tracked_bytes += Tracked::BASE_BYTES;
+        self.follow(slot as usize, segment, time, packet);
+        if self.tracked_bytes > self.options.max_tracked_bytes {
+            self.shed(slot as usize);
+        }
+    }
+
+    fn dismiss(&mut self, flow: u32, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
+        let keep = self.options.keep_heads;
+        let record = self.table.record_mut(flow);
+        record.state = FlowState::Dismissed;
+        if keep {
+            record.keep_head(segment.src, segment.payload, packet, time);
+        }
+    }
+
+    fn follow(&mut self, slot: usize, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
+        let Some(tracked) = self.tracked.get_mut(slot).and_then(Option::as_mut) else { return };
+        let record = self.table.record(tracked.flow);
+        let before = tracked.bytes();
+        let step = tracked.segment(record, segment, time, packet);
+        self.counters.duplicates += u64::from(step.duplicate);
+        self.counters.bad_checksums += u64::from(step.bad_checksum);
+        if step.server_active {
+            self.activity.entry(record.server()).or_default().note(time);
+        }
+        let after = tracked.bytes();
+        self.tracked_bytes = (self.tracked_bytes + after).saturating_sub(before);
+        if step.dismissed {
+            let flow = tracked.flow;
+            let heads = self.options.keep_heads.then(|| tracked.heads());
+            self.tracked_bytes = self.tracked_bytes.saturating_sub(after);
+            self.tracked[slot] = None;
+            self.free.push(slot as u32);
+            let record = self.table.record_mut(flow);
+            record.state = FlowState::Dismissed;
+            record.set_heads(heads);
+        } else if !self.table.record(tracked.flow).is_live() {
+            // Replaced by a flow with the same ports: nothing more will come.
+            self.close(slot);
+        }
+    }
+
+    /// Ends a tracked flow and keeps what was seen of it.
+    fn close(&mut self, slot: usize) {
+        let Some(tracked) = self.tracked.get_mut(slot).and_then(Option::take) else { return };
+        self.tracked_bytes = self.tracked_bytes.saturating_sub(tracked.bytes());
+        self.free.push(slot as u32);
+        let flow = tracked.flow;
+        let decided = tracked.is_decided();
+        let record = self.table.record_mut(flow);
+        record.state = FlowState::Dismissed;
+        if decided {
+            let observation = tracked.finish(record.clone(), self.set);
+            self.done.push(observation);
+        } else if self.options.keep_heads {
+            let heads = tracked.heads();
+            record.set_heads(Some(heads));
+        }
+    }
+
+    /// Gives up the eighth of the tracked flows that has been idle longest, by packet time.
+    fn shed(&mut self, newest: usize) {
+        let mut idle: Vec<(Timestamp, usize)> = self
+            .tracked
+            .iter()
+            .enumerate()
+            .filter_map(|(i, t)| t.as_ref().map(|t| (self.table.record(t.flow).last, i)))
+            .filter(|(_, i)| *i != newest)
+            .collect();
+        idle.sort_unstable();
+        idle.truncate((idle.len() / 8).max(1));
+        for (_, slot) in idle {
+            if let Some(tracked) = self.tracked[slot].as_ref() {
+                self.counters.evicted_bytes += tracked.bytes() as u64;
+            }
+            self.close(slot);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A finding, before it is given names and paths for a report.
+
+use crate::net::Endpoint;
+use crate::protocol::tcpstore::Dialect;
+use crate::stream::PacketRef;
+use crate::time::Timestamp;
+use crate::words::{Outcome, Severity};
+
+/// A message, stream or listener that a rule flags.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Its identity (see [`super::finding_id`]).
+    pub id: String,
+    /// The rule's id.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// When the flagged field was complete.
+    pub time: Timestamp,
+    /// The packet that completed the flagged field, at the vantage point nearest the target.
+    pub packet: Option<PacketRef>,
+    /// All packets there that carried the flagged message.
+    pub packets: Vec<PacketRef>,
+    /// The same packet at other vantage points.
+    pub sightings: Vec<PacketRef>,
+    /// Who sent it.
+    pub source: Endpoint,
+    /// To whom.
+    pub target: Endpoint,
+    /// `tcpstore`, `nccl`, …; `None` when the target's protocol is not known.
+    pub protocol: Option<&'static str>,
+    /// The target's dialect, when one was settled.
+    pub dialect: Option<Dialect>,
+    /// Its candidates, all that fit.
+    pub dialect_candidates: Vec<Dialect>,
+    /// The query type it is read as.
+    pub query: Option<&'static str>,
+    /// Offset of the message in its stream, in bytes.
+    pub stream_offset: Option<u64>,
+    /// First bytes of the message.
+    pub bytes: Vec<u8>,
+    /// The other version of those bytes, where overlapping segments differ.
+    pub alternate_bytes: Option<Vec<u8>>,
+    /// What it declares.
+    pub declared: Option<Declared>,
+    /// How much of that was sent.
+    pub delivered: Option<u64>,
+    /// How often the same thing happened.
+    pub occurrences: u64,
+    /// What the bytes really are.
+    pub stray: Option<Stray>,
+    /// What each candidate does with it.
+    pub effects: Vec<Effect>,
+    /// The effect that holds, where one is settled.
+    pub effect: Option<Effect>,
+    /// What happened, in words.
+    pub explanation: String,
+    /// Why protocol and dialect are what they are, and what was seen afterwards.
+    pub evidence: Vec<String>,
+}
+
+/// A claim: what a message declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// Bytes declared.
+    pub bytes: Option<u64>,
+    /// Entries declared.
+    pub count: Option<u64>,
+    /// The field that declares it.
+    pub field: &'static str,
+}
+
+/// What bytes of a foreign protocol are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// `rdp`, `http`, …
+    pub protocol: String,
+    /// `nmap`, …
+    pub tool: Option<&'static str>,
+    /// nmap's name for the probe.
+    pub probe: Option<&'static str>,
+}
+
+/// What one candidate server does with a message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// The server's dialect.
+    pub dialect: Dialect,
+    /// `poll` or `libuv`.
+    pub backend: &'static str,
+    /// What it does.
+    pub outcome: Outcome,
+    /// Bytes it asks the kernel for.
+    pub allocates_bytes: Option<u64>,
+    /// Whether it touches them, so that they count against memory.
+    pub resident: Option<bool>,
+    /// Whether every other client waits meanwhile.
+    pub blocks_server: bool,
+    /// Under which condition, in words.
+    pub condition: Option<String>,
+    /// Query type, as this dialect reads it.
+    pub query: Option<&'static str>,
+    /// The claim, as this dialect reads it.
+    pub declared: Option<Declared>,
+    /// What it does, in words.
+    pub explanation: String,
+}
+
+/// Bytes and the packet that carried them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketBytes {
+    /// Offset of the first byte in its stream.
+    pub offset: u64,
+    /// When the packet was seen.
+    pub time: Timestamp,
+    /// The packet.
+    pub packet: PacketRef,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}

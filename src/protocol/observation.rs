@@ -1,0 +1,129 @@
+//! What was seen of one flow: facts, from which everything else is computed.
+
+use crate::net::Endpoint;
+use crate::protocol::tcpstore::{Dialect, Facts};
+use crate::stream::{Direction, FlowRecord, PacketRef};
+use crate::time::Timestamp;
+
+/// Bytes and the packet that carried them, kept from the beginning of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Offset of the first byte in its stream.
+    pub offset: u64,
+    /// When the packet was seen.
+    pub time: Timestamp,
+    /// The packet.
+    pub packet: PacketRef,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Two readings of the same bytes of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// Which stream.
+    pub direction: Direction,
+    /// Offset of the first byte that differs.
+    pub offset: u64,
+    /// What came first.
+    pub first: Vec<u8>,
+    /// What came second.
+    pub second: Vec<u8>,
+    /// The packets that carried them.
+    pub packets: [PacketRef; 2],
+    /// When the second one was seen.
+    pub time: Timestamp,
+}
+
+/// One flow as one capture set saw it.
+#[derive(Clone, Debug)]
+pub struct FlowObservation {
+    /// The compact record.
+    pub record: FlowRecord,
+    /// The capture set it was seen in.
+    pub set: u32,
+    /// Beginnings of both streams, `[to server, to client]`, as packets carried them; bounded.
+    pub kept: [Vec<Kept>; 2],
+    /// Whether `kept` holds all that was delivered of that stream.
+    pub kept_whole: [bool; 2],
+    /// Sequence number of offset 0 of each stream.
+    pub base: [Option<u32>; 2],
+    /// What a TCPStore decoder of each dialect makes of it; empty when none was tried.
+    pub store: Vec<Facts>,
+    /// Gaps in both streams: how many, and how many bytes.
+    pub gaps: u64,
+    /// Bytes missing in gaps.
+    pub gap_bytes: u64,
+    /// Places where overlapping segments differ; bounded.
+    pub overlaps: Vec<Overlap>,
+    /// How many there were.
+    pub overlap_count: u64,
+    /// The encapsulations it arrived in, outermost first.
+    pub outer: Vec<crate::frame::OuterLayer>,
+}
+
+impl FlowObservation {
+    /// The side that opened the connection.
+    pub fn client(&self) -> Endpoint {
+        self.record.client()
+    }
+
+    /// The listener.
+    pub fn server(&self) -> Endpoint {
+        self.record.server()
+    }
+
+    /// The identity of the flow: the same at every vantage point.
+    pub fn identity(&self) -> (Endpoint, Endpoint, Option<u32>) {
+        (self.server(), self.client(), self.record.isn(Direction::ToServer).or(self.base[0]))
+    }
+
+    /// What a decoder of `dialect` makes of it.
+    pub fn facts(&self, dialect: Dialect) -> Option<&Facts> {
+        self.store.iter().find(|f| f.dialect == dialect)
+    }
+
+    /// The first kept bytes of a stream, at most `max`, as long as no byte is missing between them.
+    pub fn head(&self, direction: Direction, max: usize) -> Vec<u8> {
+        self.bytes_from(direction, 0, max)
+    }
+
+    /// Kept bytes of a stream from `offset` on, at most `max`, up to the first byte missing.
+    pub fn bytes_from(&self, direction: Direction, offset: u64, max: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut at = offset;
+        for k in &self.kept[direction.index()] {
+            let end = k.offset + k.bytes.len() as u64;
+            if end <= at {
+                continue;
+            }
+            if k.offset > at || out.len() >= max {
+                break;
+            }
+            let fresh = k.bytes.get((at - k.offset) as usize..).unwrap_or_default();
+            out.extend_from_slice(&fresh[..fresh.len().min(max - out.len())]);
+            at = end;
+        }
+        out
+    }
+
+    /// The packet that carried the byte at `offset`, where it was kept.
+    pub fn packet_at(&self, direction: Direction, offset: u64) -> Option<&Kept> {
+        self.kept[direction.index()].iter().find(|k| k.offset <= offset && offset < k.offset + k.bytes.len() as u64)
+    }
+
+    /// Absolute sequence number of the byte at `offset`; `offset` itself where no sequence number is known.
+    pub fn sequence(&self, direction: Direction, offset: u64) -> u32 {
+        self.base[direction.index()].unwrap_or(0).wrapping_add(offset as u32)
+    }
+
+    /// Time of the client's first byte.
+    pub fn first_client_byte(&self) -> Option<Timestamp> {
+        self.kept[0].first().map(|k| k.time)
+    }
+
+    /// Time of the client's last kept byte.
+    pub fn last_client_byte(&self) -> Option<Timestamp> {
+        self.kept[0].last().map(|k| k.time)
+    }
+}

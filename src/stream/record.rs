@@ -1,0 +1,264 @@
+//! The compact record that every flow gets, whatever its port.
+
+use crate::net::{Address, Endpoint};
+use crate::stream::PacketRef;
+use crate::time::Timestamp;
+
+/// How many bytes of each direction a record keeps.
+pub const HEAD_BYTES: usize = 64;
+
+/// Which way bytes of a flow go.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Direction {
+    /// From the side that opened the connection to the listener.
+    ToServer,
+    /// From the listener back.
+    ToClient,
+}
+
+impl Direction {
+    /// 0 to the server, 1 to the client: the index used by the two-element arrays of this room.
+    #[inline]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The other direction.
+    #[inline]
+    pub fn reverse(self) -> Self {
+        match self {
+            Direction::ToServer => Direction::ToClient,
+            Direction::ToClient => Direction::ToServer,
+        }
+    }
+
+    /// `to-server` or `to-client`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::ToServer => "to-server",
+            Direction::ToClient => "to-client",
+        }
+    }
+}
+
+/// Both endpoints of a flow in a fixed order, so that either direction finds the same record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FlowKey {
+    // Four words rather than two u128: no 16-byte alignment, 40 bytes in all.
+    low: [u64; 2],
+    high: [u64; 2],
+    low_port: u16,
+    high_port: u16,
+}
+
+impl FlowKey {
+    /// The key, and whether `src` is the low endpoint.
+    #[inline]
+    pub(crate) fn new(src: Endpoint, dst: Endpoint) -> (Self, bool) {
+        let s = (src.address.0, src.port);
+        let d = (dst.address.0, dst.port);
+        let src_is_low = s <= d;
+        let ((a, ap), (b, bp)) = if src_is_low { (s, d) } else { (d, s) };
+        (FlowKey { low: split(a), high: split(b), low_port: ap, high_port: bp }, src_is_low)
+    }
+
+    /// The words a hash is made of.
+    #[inline]
+    pub(crate) fn words(&self) -> [u64; 5] {
+        let ports = u64::from(self.low_port) << 16 | u64::from(self.high_port);
+        [self.low[0], self.low[1], self.high[0], self.high[1], ports]
+    }
+
+    fn low(&self) -> Endpoint {
+        Endpoint::new(join(self.low), self.low_port)
+    }
+
+    fn high(&self) -> Endpoint {
+        Endpoint::new(join(self.high), self.high_port)
+    }
+}
+
+#[inline]
+fn split(a: u128) -> [u64; 2] {
+    [(a >> 64) as u64, a as u64]
+}
+
+fn join(w: [u64; 2]) -> Address {
+    Address(u128::from(w[0]) << 64 | u128::from(w[1]))
+}
+
+/// A time that may not have come: eight bytes instead of an `Option`'s sixteen, because there are millions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moment(i64);
+
+impl Moment {
+    /// It has not come.
+    pub const NEVER: Moment = Moment(i64::MIN);
+
+    /// The time, if it came.
+    pub fn get(self) -> Option<Timestamp> {
+        (self != Self::NEVER).then_some(Timestamp(self.0))
+    }
+
+    /// Notes the first occurrence; later ones change nothing.
+    pub(crate) fn first(&mut self, time: Timestamp) {
+        if *self == Self::NEVER {
+            self.0 = time.0;
+        }
+    }
+}
+
+impl From<Timestamp> for Moment {
+    fn from(t: Timestamp) -> Self {
+        Moment(t.0)
+    }
+}
+
+/// What became of a flow in the scan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowState {
+    /// No payload yet.
+    Silent,
+    /// Nobody wants it (now); only its counts go on.
+    Dismissed,
+    /// Reassembled and decoded; the number is the caller's slot.
+    Tracked(u32),
+}
+
+/// One flow: both directions between two endpoints, from one SYN to the next with the same ports.
+#[derive(Clone, Debug)]
+pub struct FlowRecord {
+    pub(crate) key: FlowKey,
+    /// What became of it.
+    pub state: FlowState,
+    pub(crate) client_is_low: bool,
+    /// Whether a SYN or SYN-ACK says who opened it; otherwise the direction is a guess from the ports.
+    pub direction_known: bool,
+    pub(crate) live: bool,
+    pub(crate) isn_seen: [bool; 2],
+    /// Initial sequence numbers (of the SYN and of the SYN-ACK), valid where `isn()` says so.
+    pub(crate) isns: [u32; 2],
+    /// Packets seen each way, `[to server, to client]`. Saturates.
+    pub packets: [u32; 2],
+    /// Payload bytes on the wire each way, retransmissions included.
+    pub bytes: [u64; 2],
+    /// Time of the last packet.
+    pub last: Timestamp,
+    /// The first packet.
+    pub first_packet: PacketRef,
+    /// Time of the first packet.
+    pub first: Timestamp,
+    /// First SYN.
+    pub syn: Moment,
+    /// First SYN-ACK.
+    pub syn_ack: Moment,
+    /// First FIN each way.
+    pub fin: [Moment; 2],
+    /// First RST each way.
+    pub rst: [Moment; 2],
+    /// The packet with the server's first FIN or RST.
+    pub server_close_packet: PacketRef,
+    /// First payload each way, while the flow is dismissed or after.
+    pub(crate) heads: Option<Box<Heads>>,
+}
+
+/// The first payload bytes of each direction, as far as they arrived in order.
+#[derive(Clone, Debug, Default)]
+pub struct Heads {
+    /// Up to [`HEAD_BYTES`] each way.
+    pub bytes: [Vec<u8>; 2],
+    /// The packet and time of the first payload each way.
+    pub first: [Option<(PacketRef, Timestamp)>; 2],
+}
+
+impl FlowRecord {
+    /// The side that opened the connection (a guess unless `direction_known`).
+    pub fn client(&self) -> Endpoint {
+        if self.client_is_low { self.key.low() } else { self.key.high() }
+    }
+
+    /// The listener's side.
+    pub fn server(&self) -> Endpoint {
+        if self.client_is_low { self.key.high() } else { self.key.low() }
+    }
+
+    /// The sender of a direction.
+    pub fn sender(&self, d: Direction) -> Endpoint {
+        match d {
+            Direction::ToServer => self.client(),
+            Direction::ToClient => self.server(),
+        }
+    }
+
+    /// The initial sequence number of a direction, where its SYN was seen.
+    pub fn isn(&self, d: Direction) -> Option<u32> {
+        self.isn_seen[d.index()].then_some(self.isns[d.index()])
+    }
+
+    /// Whether the listener accepted: a SYN-ACK, or payload from its side.
+    pub fn accepted(&self) -> bool {
+        self.syn_ack.get().is_some() || self.bytes[1] > 0
+    }
+
+    /// Whether a SYN was answered by a reset alone.
+    pub fn refused(&self) -> bool {
+        self.syn.get().is_some() && !self.accepted() && self.rst[1].get().is_some()
+    }
+
+    /// When the listener's side first sent FIN or RST.
+    pub fn server_closed(&self) -> Option<Timestamp> {
+        earliest(self.fin[1].get(), self.rst[1].get())
+    }
+
+    /// When the client's side first sent FIN or RST.
+    pub fn client_closed(&self) -> Option<Timestamp> {
+        earliest(self.fin[0].get(), self.rst[0].get())
+    }
+
+    /// The first payload bytes each way.
+    pub fn heads(&self) -> Option<&Heads> {
+        self.heads.as_deref()
+    }
+
+    /// Whether it is still the flow that its endpoints' packets belong to.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Keeps the beginning of the first payload that `sender` sent.
+    pub fn keep_head(&mut self, sender: Endpoint, payload: &[u8], packet: PacketRef, time: Timestamp) {
+        let i = usize::from(sender != self.client());
+        let heads = self.heads.get_or_insert_default();
+        if heads.first[i].is_none() {
+            heads.first[i] = Some((packet, time));
+            heads.bytes[i] = payload[..payload.len().min(HEAD_BYTES)].to_vec();
+        }
+    }
+
+    /// Replaces what was kept of the first payload.
+    pub fn set_heads(&mut self, heads: Option<Heads>) {
+        self.heads = heads.map(Box::new);
+    }
+
+    /// Turns client and server round: what was counted for one is the other's.
+    pub(crate) fn swap_sides(&mut self) {
+        self.client_is_low = !self.client_is_low;
+        self.isn_seen.swap(0, 1);
+        self.isns.swap(0, 1);
+        self.packets.swap(0, 1);
+        self.bytes.swap(0, 1);
+        self.fin.swap(0, 1);
+        self.rst.swap(0, 1);
+        if let Some(h) = &mut self.heads {
+            h.bytes.swap(0, 1);
+            h.first.swap(0, 1);
+        }
+    }
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
