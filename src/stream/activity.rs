@@ -59,10 +59,8 @@ impl Activity {
     /// Halves the older half, joining neighbours in pairs.
     fn thin(&mut self) {
         let half = self.intervals.len() / 2;
-        let mut thinned: Vec<_> = self.intervals[..half]
-            .chunks(2)
-            .map(|pair| (pair[0].0, pair.last().map_or(pair[0].1, |p| p.1)))
-            .collect();
+        let mut thinned: Vec<_> =
+            self.intervals[..half].chunks(2).map(|pair| (pair[0].0, pair.last().map_or(pair[0].1, |p| p.1))).collect();
         thinned.extend_from_slice(&self.intervals[half..]);
         self.intervals = thinned;
     }

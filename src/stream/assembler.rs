@@ -7,8 +7,9 @@
 //!
 //! Work is logarithmic a segment, plus a term for each byte of it, in whatever order segments come.
 
+use super::conflict::{Pending, Verdict, difference};
 use super::cuts::Cuts;
-use super::event::{Conflict, Event, GapCause, Piece, StreamCounters};
+use super::event::{Event, GapCause, Piece, StreamCounters};
 use super::history::{History, Recent};
 use super::holes::Holes;
 use super::sequence::Anchor;
@@ -40,17 +41,6 @@ impl Default for AssemblerLimits {
     }
 }
 
-/// A conflict found before the stream's start was settled, so before its offset was known.
-#[derive(Debug)]
-struct Pending {
-    position: u64,
-    length: u64,
-    first: Vec<u8>,
-    second: Vec<u8>,
-    packet_first: PacketRef,
-    packet_second: PacketRef,
-}
-
 /// One direction of one flow.
 ///
 /// Positions are what sequence numbers become without wrapping; offsets are positions counted from `start`.
@@ -74,13 +64,6 @@ pub struct Assembler {
     given_up: std::collections::VecDeque<(u64, u64)>,
     pending: Vec<Pending>,
     counters: StreamCounters,
-}
-
-/// What comparing a piece with what was there found.
-#[derive(Default)]
-struct Verdict {
-    same: u64,
-    other: bool,
 }
 
 impl Assembler {
@@ -445,58 +428,6 @@ impl Assembler {
         self.counters.held_bytes = self.holes.held() as u64;
         self.counters.allocated_bytes = allocated as u64;
     }
-}
-
-impl Pending {
-    fn tell(&self, start: u64, sink: &mut impl FnMut(Event<'_>)) {
-        let Some(offset) = self.position.checked_sub(start) else { return };
-        sink(Event::Conflict(Conflict {
-            offset,
-            length: self.length,
-            first: &self.first,
-            second: &self.second,
-            packet_first: self.packet_first,
-            packet_second: self.packet_second,
-        }));
-    }
-}
-
-/// Compares bytes that came again with those that came first; counts, and returns a conflict that is to be told.
-fn difference(
-    counters: &mut StreamCounters,
-    verdict: &mut Verdict,
-    position: u64,
-    first: [&[u8]; 2],
-    packet_first: PacketRef,
-    second: &[u8],
-    packet_second: PacketRef,
-) -> Option<Pending> {
-    counters.retransmitted_bytes = counters.retransmitted_bytes.saturating_add(second.len() as u64);
-    let (left, right) = second.split_at_checked(first[0].len()).unwrap_or((second, &[]));
-    if first[0] == left && first[1] == right {
-        counters.duplicate_bytes = counters.duplicate_bytes.saturating_add(second.len() as u64);
-        verdict.same = verdict.same.saturating_add(second.len() as u64);
-        return None;
-    }
-    verdict.other = true;
-    let old = || first[0].iter().chain(first[1]);
-    let differing = || old().zip(second).enumerate().filter(|(_, (a, b))| a != b).map(|(i, _)| i);
-    let (from, to, count) = differing().fold((usize::MAX, 0, 0u64), |(f, _, n), i| (f.min(i), i + 1, n + 1));
-    counters.conflicts += 1;
-    counters.conflict_bytes = counters.conflict_bytes.saturating_add(count);
-    counters.duplicate_bytes = counters.duplicate_bytes.saturating_add((second.len() as u64).saturating_sub(count));
-    if counters.conflicts > Conflict::EVENTS {
-        return None;
-    }
-    let kept = to.saturating_sub(from).min(Conflict::BYTES);
-    Some(Pending {
-        position: position.saturating_add(from as u64),
-        length: to.saturating_sub(from) as u64,
-        first: old().skip(from).take(kept).copied().collect(),
-        second: second.iter().skip(from).take(kept).copied().collect(),
-        packet_first,
-        packet_second,
-    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod activity;
 mod assembler;
 mod chunk;
+mod conflict;
 mod cuts;
 mod event;
 mod history;

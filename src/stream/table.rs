@@ -6,8 +6,8 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
 use crate::frame::Segment;
-use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment};
 use crate::stream::PacketRef;
+use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment};
 use crate::time::Timestamp;
 
 /// Where a segment belongs.
@@ -95,8 +95,7 @@ impl FlowTable {
         let records = &self.records;
         if let Some(&flow) = self.index.find(hash, |i| records[*i as usize].key == key) {
             let record = &mut self.records[flow as usize];
-            let direction =
-                if src_is_low == record.client_is_low { Direction::ToServer } else { Direction::ToClient };
+            let direction = if src_is_low == record.client_is_low { Direction::ToServer } else { Direction::ToClient };
             let i = direction.index();
             record.last = record.last.max(time);
             record.packets[i] = record.packets[i].saturating_add(1);
@@ -163,11 +162,8 @@ impl FlowTable {
             self.evict();
         }
         let flags = segment.flags;
-        let (src_is_client, known) = if flags.syn() {
-            (!flags.ack(), true)
-        } else {
-            (self.src_looks_like_client(segment), false)
-        };
+        let (src_is_client, known) =
+            if flags.syn() { (!flags.ack(), true) } else { (self.src_looks_like_client(segment), false) };
         let direction = if src_is_client { Direction::ToServer } else { Direction::ToClient };
         let mut record = FlowRecord {
             key,

@@ -1,6 +1,7 @@
 //! Situations, one a test; random streams are in `random`.
 
 use super::*;
+use crate::stream::Conflict;
 
 mod random;
 
