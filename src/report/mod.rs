@@ -1,1 +1,3 @@
-//! (to come)
+//! What was found, for people and for scripts: the JSON document and the terminal report.
+
+pub mod model;
