@@ -4,3 +4,4 @@ pub mod escape;
 pub mod json;
 pub mod model;
 pub mod size;
+pub mod table;
