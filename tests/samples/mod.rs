@@ -6,7 +6,7 @@ use rdzvscope::report::model::*;
 use rdzvscope::time::Timestamp;
 
 /// 2026-11-29T11:20:00Z and `seconds` more.
-pub fn at(seconds: f64) -> Timestamp {
+pub(crate) fn at(seconds: f64) -> Timestamp {
     Timestamp::new(1_795_951_200, 0).plus_nanos((seconds * 1e9).round() as i64)
 }
 
@@ -89,7 +89,7 @@ fn finding(host: &str, address: &str, packet: u64, time: f64) -> Finding {
 }
 
 /// What the recorded incident of three hosts comes to.
-pub fn incident() -> Report {
+pub(crate) fn incident() -> Report {
     let mut report =
         Report { tool: tool(), arguments: vec!["analyze".into(), "captures/".into()], ..Report::default() };
     for (host, address, packet, trigger, kill, pid) in HOSTS {
@@ -231,7 +231,7 @@ pub fn incident() -> Report {
 }
 
 /// A report in which nothing is null and no list is empty.
-pub fn full() -> Report {
+pub(crate) fn full() -> Report {
     let mut report = incident();
     let text = || Some("text".to_string());
     report.tool.commit = text();
@@ -314,7 +314,7 @@ pub fn full() -> Report {
 }
 
 /// Kills that nobody watched.
-pub fn unexplained() -> Report {
+pub(crate) fn unexplained() -> Report {
     let mut report = incident();
     report.findings.clear();
     report.scans.clear();
@@ -341,7 +341,7 @@ pub fn unexplained() -> Report {
 }
 
 /// The recorded incident with every text replaced by `text`.
-pub fn hostile(text: &str) -> Report {
+pub(crate) fn hostile(text: &str) -> Report {
     let mut report = full();
     let t = || text.to_string();
     report.notes = vec![t()];

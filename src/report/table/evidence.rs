@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::page::{Page, count, hard, severity, t};
+use super::page::{Page, count, hard, notable, severity, t};
 use crate::report::escape::{clean, columns};
 use crate::report::model::{Finding, Report, Severity};
 use crate::report::size;
@@ -94,7 +94,7 @@ fn row(page: &Page, report: &Report, group: &Group<'_>) -> Vec<String> {
     when.extend(
         finding.time.map(|time| hard(&page.times.within(time, finding.time_uncertainty_seconds.unwrap_or(0.0)))),
     );
-    when.extend(finding.time_uncertainty_seconds.map(size::uncertainty).filter(|u| !u.is_empty()).map(|u| hard(&u)));
+    when.extend(finding.time_uncertainty_seconds.and_then(notable).map(|u| hard(&u)));
     if group.occurrences > 1 {
         when.push(hard(&format!("{} times", size::grouped(group.occurrences))));
     }

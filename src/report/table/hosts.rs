@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::page::{Page, count, hard, t, verdict};
+use super::page::{Page, count, hard, notable, t, verdict};
 use super::verdict::{finding, headline, triggers};
 use crate::report::escape::clean;
 use crate::report::model::{
@@ -43,7 +43,7 @@ fn row(page: &Page, report: &Report, host: &IncidentHost) -> Vec<String> {
     }
     let lag = host.lag_seconds.map_or("-".to_string(), |lag| {
         let mut text = hard(&size::span(lag));
-        if let Some(u) = host.lag_uncertainty_seconds.map(size::uncertainty).filter(|u| !u.is_empty()) {
+        if let Some(u) = host.lag_uncertainty_seconds.and_then(notable) {
             text.push_str(&format!("\n{}", hard(&u)));
         }
         text
@@ -78,14 +78,15 @@ fn declared_cell(trigger: Option<&Finding>, event: Option<&OomEvent>) -> String 
         lines.push(clean(format!("{query} {field}").trim().as_bytes(), 40));
     }
     if let Some(bytes) = claim {
-        lines.push(hard(&format!("{} bytes", size::grouped(bytes))));
+        lines.push(hard(&format!("{} B", size::grouped(bytes))));
         lines.push(hard(&size::readings(bytes)));
     }
     if let Some(entries) = declared.and_then(|d| d.count) {
         lines.push(hard(&format!("{} entries", size::grouped(entries))));
     }
     if let Some(vm) = event.and_then(|e| e.total_vm_bytes) {
-        lines.push(hard(&format!("total-vm {}", size::readings(vm))));
+        lines.push("total-vm".to_string());
+        lines.push(hard(&size::readings(vm)));
         if let Some(claim) = claim.filter(|claim| *claim > 0) {
             lines.push(hard(&compared(vm, claim)));
         }
@@ -93,7 +94,7 @@ fn declared_cell(trigger: Option<&Finding>, event: Option<&OomEvent>) -> String 
     if lines.is_empty() { "-".to_string() } else { lines.join("\n") }
 }
 
-/// `= claim + 1.03 GB`, `= 0.3 % of the claim`.
+/// `= claim + 1.03 GB`, `= 0.3 % of claim`.
 fn compared(vm: u64, claim: u64) -> String {
     let share = vm as f64 / claim as f64 * 100.0;
     match vm.checked_sub(claim) {
@@ -102,7 +103,7 @@ fn compared(vm: u64, claim: u64) -> String {
             format!("= claim + {}", more.split(',').next().unwrap_or_default())
         }
         _ if share >= 1000.0 => format!("= {:.0} times the claim", share / 100.0),
-        _ => format!("= {share:.1} % of the claim"),
+        _ => format!("= {share:.1} % of claim"),
     }
 }
 
@@ -114,7 +115,7 @@ fn kill_cell(page: &Page, host: &IncidentHost, event: Option<&OomEvent>) -> Stri
                 Some(time) => hard(&page.times.within(time, event.uncertainty_seconds.unwrap_or(0.0))),
                 None => "time unknown".to_string(),
             });
-            lines.extend(event.uncertainty_seconds.map(size::uncertainty).filter(|u| !u.is_empty()).map(|u| hard(&u)));
+            lines.extend(event.uncertainty_seconds.and_then(notable).map(|u| hard(&u)));
             let process = event.process.as_deref().map(|p| clean(p.as_bytes(), 16));
             let pid = event.pid.map(|pid| format!("pid{}{pid}", super::page::HARD_SPACE));
             let who = [process, pid].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -126,7 +127,7 @@ fn kill_cell(page: &Page, host: &IncidentHost, event: Option<&OomEvent>) -> Stri
         None => lines.push("-".to_string()),
     }
     if let Some(died) = host.listener_died_at {
-        lines.push(format!("listener gone {}", hard(&page.times.short(died))));
+        lines.push(format!("listener gone\n{}", hard(&page.times.short(died))));
     }
     lines.join("\n")
 }
@@ -165,21 +166,28 @@ fn names(hosts: &[&str]) -> String {
     text
 }
 
-/// Hosts without an explanation are always named, with what was watched of them.
+/// Hosts without an explanation are always named, with what was watched of them; those alike are said together.
 fn unexplained(page: &mut Page, incident: &Incident) {
-    let hosts: Vec<_> = incident.hosts.iter().filter(|h| h.verdict == Verdict::Unexplained).collect();
-    if hosts.is_empty() {
+    let mut groups: Vec<(CoverageLevel, &[String], Vec<String>)> = Vec::new();
+    for host in incident.hosts.iter().filter(|h| h.verdict == Verdict::Unexplained) {
+        let name = clean(host.host.as_bytes(), 60);
+        match groups.iter_mut().find(|(c, r, _)| *c == host.coverage && *r == host.reasons.as_slice()) {
+            Some((_, _, names)) => names.push(name),
+            None => groups.push((host.coverage, &host.reasons, vec![name])),
+        }
+    }
+    if groups.is_empty() {
         return;
     }
     page.heading("Not explained");
-    for host in hosts {
-        let watched = match host.coverage {
-            CoverageLevel::NotObserved => "not observed: no capture holds its traffic before the kill",
+    for (coverage, reasons, names) in groups {
+        let watched = match coverage {
+            CoverageLevel::NotObserved => "not observed: no capture holds the traffic before the kill",
             CoverageLevel::Partial => "observed in part: what is missing may hold the trigger",
             CoverageLevel::Observed => "observed, and nothing that explains the kill was seen",
         };
-        page.bullet(1, &format!("{}: {watched}", clean(host.host.as_bytes(), 60)));
-        for reason in &host.reasons {
+        page.bullet(1, &format!("{}: {watched}", names.join(", ")));
+        for reason in reasons {
             page.bullet(2, &t(reason));
         }
     }
@@ -208,7 +216,7 @@ fn odds(page: &mut Page, incident: &Incident) {
     page.gap();
     if let Some(chance) = &incident.chance {
         let mut text = match chance.expected_per_year {
-            Some(n) if n.is_finite() => format!("By accident: {} such coincidences to be expected in a year", odd(n)),
+            Some(n) if n.is_finite() && n >= 0.0 => format!("By accident: {}", odd(n)),
             _ => "By accident: the odds are unknown".to_string(),
         };
         if let Some(window) = chance.window_seconds {
@@ -225,13 +233,19 @@ fn odds(page: &mut Page, incident: &Incident) {
     }
 }
 
-/// A rate with the digits it deserves.
+/// A rate a year in words.
 fn odd(n: f64) -> String {
-    match n.abs() {
-        0.0 => "0".to_string(),
-        a if a >= 100.0 => format!("{n:.0}"),
-        a if a >= 0.01 => format!("{n:.2}"),
-        _ => format!("{n:.1e}"),
+    if n >= 10.0 {
+        return format!("about {n:.0} such coincidences to be expected in a year");
+    }
+    if n >= 0.1 {
+        return format!("about {n:.1} such coincidences to be expected in a year");
+    }
+    let years = (1.0 / n).round();
+    if years < 1e9 {
+        format!("about one such coincidence to be expected in {} years", hard(&size::grouped(years as u64)))
+    } else {
+        "less than one such coincidence to be expected in a billion years".to_string()
     }
 }
 

@@ -117,7 +117,7 @@ fn totals(page: &mut Page, totals: &Totals) {
         (totals.bad_checksums, "bad checksums"),
         (totals.overlap_conflicts, "overlaps with different bytes"),
         (totals.duplicates, "duplicates"),
-        (totals.unread, "inputs unread"),
+        (totals.unread, "unread"),
     ] {
         if n > 0 {
             parts.push(hard(&format!("{} {what}", size::grouped(n))));

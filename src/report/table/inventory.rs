@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::evidence::{dialect_words, endpoint};
-use super::page::{Ink, Page, count, hard, ink, t};
+use super::page::{Ink, Page, count, hard, ink, notable, t};
 use crate::report::escape::clean;
 use crate::report::model::{Listener, OomEvent, Protocol, Report, Scan};
 use crate::report::size;
@@ -26,7 +26,7 @@ fn oom_row(page: &Page, event: &OomEvent) -> Vec<String> {
     let mut time = event
         .time
         .map_or("unknown".to_string(), |time| hard(&page.times.within(time, event.uncertainty_seconds.unwrap_or(0.0))));
-    if let Some(u) = event.uncertainty_seconds.map(size::uncertainty).filter(|u| !u.is_empty()) {
+    if let Some(u) = event.uncertainty_seconds.and_then(notable) {
         time.push_str(&format!("\n{}", hard(&u)));
     }
     let mut process = event.process.as_deref().map_or("-".to_string(), |p| clean(p.as_bytes(), 20));

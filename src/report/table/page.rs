@@ -82,6 +82,11 @@ pub(super) fn hard(text: &str) -> String {
     text.replace(' ', HARD_SPACE.encode_utf8(&mut [0; 4]))
 }
 
+/// An uncertainty that matters beside times of several seconds: a millisecond or more.
+pub(super) fn notable(seconds: f64) -> Option<String> {
+    (seconds.is_nan() || seconds.abs() >= 0.001).then(|| crate::report::size::uncertainty(seconds))
+}
+
 /// `1 host`, `3 hosts`.
 pub(super) fn count(n: usize, one: &str, many: &str) -> String {
     let number = crate::report::size::grouped(n as u64);

@@ -58,7 +58,7 @@ fn proof(page: &mut Page, finding: &Finding) {
             text.push_str(&format!(", {}", hard(&page.times.short(time))));
         }
         if let Some(id) = &finding.community_id {
-            text.push_str(&hard(&format!(", community id {}", t(id))));
+            text.push_str(&format!(", {}", hard(&format!("community id {}", t(id)))));
         }
         page.hang(&text, 2, 4);
     }

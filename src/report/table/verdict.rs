@@ -188,7 +188,8 @@ fn coverage(page: &mut Page, report: &Report) {
     text.push('.');
     page.paragraph(&ink(Ink::Bold, &text));
     for host in coverage.hosts.iter().filter(|h| h.coverage != CoverageLevel::Observed).take(page.at_most(12)) {
-        let mut text = format!("{}: {}", t(&host.host), host.coverage.text().replace('-', " "));
+        let level = if host.coverage == CoverageLevel::Partial { "observed in part" } else { "not observed" };
+        let mut text = format!("{}: {level}", t(&host.host));
         if let (Some(from), Some(to)) = (host.from, host.to) {
             text.push_str(&format!(", captures hold {} to {}", page.times.short(from), page.times.short(to)));
         }
@@ -202,6 +203,11 @@ fn coverage(page: &mut Page, report: &Report) {
             text.push_str(&format!(" ({})", t(reason)));
         }
         page.bullet(1, &text);
+    }
+    let others = coverage.hosts.iter().filter(|h| h.coverage != CoverageLevel::Observed).count();
+    let hidden = others.saturating_sub(page.at_most(12));
+    if hidden > 0 {
+        page.hang(&format!("and {} (-v shows them)", count(hidden, "more host", "more hosts")), 2, 4);
     }
 }
 
