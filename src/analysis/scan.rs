@@ -54,8 +54,10 @@ pub struct SetObservations {
     pub activity: BTreeMap<Endpoint, Activity>,
     /// Counters.
     pub counters: ScanCounters,
-    /// Packets that are no TCP segment, by reason.
+    /// Packets that could not be read, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// Packets that were read and hold no TCP segment, by kind.
+    pub not_tcp: BTreeMap<&'static str, u64>,
 }
 
 /// The engine of one set. Feed it packets in order of time, then [`SetScan::finish`].
@@ -85,7 +87,7 @@ impl SetScan {
         let only_ports = options.only.iter().flatten().map(|e| e.port).collect();
         SetScan {
             set,
-            decoder: Decoder::default(),
+            decoder: Decoder::new(Default::default()),
             flows: Flows {
                 set,
                 options,
@@ -125,7 +127,8 @@ impl SetScan {
             flows: flows.done,
             activity: flows.activity,
             counters: flows.counters,
-            skipped: self.decoder.counters().by_reason(),
+            skipped: self.decoder.counters().skipped().into_iter().collect(),
+            not_tcp: self.decoder.counters().other().into_iter().filter(|(_, n)| *n > 0).collect(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::frame::{OuterLayer, Segment};
 use crate::protocol::observation::{FlowObservation, Kept, Overlap};
-use crate::protocol::tcpstore::{Dialect, First, Reading, first_bytes};
+use crate::protocol::tcpstore::{Candidates, Decoding, Dialect, first_bytes};
 use crate::stream::{
     Assembler, AssemblerLimits, Chunk, Direction, Event, FlowRecord, HEAD_BYTES, Heads, PacketRef, Piece,
 };
@@ -37,10 +37,10 @@ impl Interest {
             return if segment.payload.len() > SERVER_FIRST_BYTES { Interest::None } else { Interest::Undecided };
         }
         match first_bytes(segment.payload) {
-            First::No => Interest::None,
-            First::NotEnough if !record.direction_known => Interest::None,
-            First::NotEnough => Interest::Undecided,
-            First::Store { .. } => Interest::Wanted,
+            Candidates::No => Interest::None,
+            Candidates::NotEnoughBytes if !record.direction_known => Interest::None,
+            Candidates::NotEnoughBytes => Interest::Undecided,
+            Candidates::Store { .. } => Interest::Wanted,
         }
     }
 }
@@ -155,7 +155,7 @@ impl Side {
 /// What was made of a tracked flow so far.
 #[derive(Default)]
 struct Heard {
-    readings: Vec<Reading>,
+    readings: Vec<Decoding>,
     gaps: u64,
     gap_bytes: u64,
     overlaps: Vec<Overlap>,
@@ -227,7 +227,7 @@ impl Tracked {
     /// From here on it is decoded, from its first byte on.
     fn decide(&mut self) {
         self.decided = true;
-        self.heard.readings = Dialect::ALL.iter().map(|d| Reading::new(*d, self.midstream)).collect();
+        self.heard.readings = Dialect::ALL.iter().map(|d| Decoding::new(*d, self.midstream)).collect();
         // What was kept while it was undecided is replayed in the order in which packets came.
         let mut kept: Vec<(Direction, Kept)> = Vec::new();
         for direction in [Direction::ToServer, Direction::ToClient] {
@@ -294,12 +294,12 @@ impl Tracked {
     fn settle(&mut self, record: &FlowRecord) -> bool {
         let head = self.sides[0].keeper.head(HEAD_BYTES);
         match first_bytes(&head) {
-            First::Store { .. } => {
+            Candidates::Store { .. } => {
                 self.decide();
                 false
             }
-            First::No => true,
-            First::NotEnough => {
+            Candidates::No => true,
+            Candidates::NotEnoughBytes => {
                 record.bytes[0] > 4 * HEAD_BYTES as u64 || record.bytes[1] > SERVER_FIRST_BYTES as u64
             }
         }
@@ -328,7 +328,7 @@ impl Tracked {
             kept_whole: [a.keeper.whole, b.keeper.whole],
             kept: [a.keeper.kept, b.keeper.kept],
             base: [a.base, b.base],
-            store: readings.into_iter().map(Reading::end).collect(),
+            store: readings.into_iter().map(Decoding::end).collect(),
             gaps,
             gap_bytes,
             overlaps,

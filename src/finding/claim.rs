@@ -100,7 +100,7 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     let chosen = settled.or(worst);
     let seen = observed(connection);
     let claim = effects.iter().filter(|(_, e, _)| claims(e)).map(|(_, e, _)| e.allocates_bytes.unwrap_or(0)).max();
-    let mismatch = named.store_client.is_some();
+    let mismatch = is_store_client(&named);
     let refused = match seen {
         Observed::Closed(after) => claim.is_some_and(|c| c >= WARNING_BYTES) && after <= REFUSAL_SECONDS,
         _ => false,
@@ -132,7 +132,7 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     }
     f.stray = Some(Stray {
         protocol: named.protocol.to_string(),
-        tool: named.nmap_probe.map(|_| "nmap"),
+        tool: named.tool,
         probe: named.nmap_probe,
     });
     f.explanation = explain(&named, chosen.map(|(_, e, _)| e), listener.dialect(), seen, refused);
@@ -140,6 +140,11 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     f.effects = effects.into_iter().map(|(_, e, _)| e).collect();
     f.evidence.extend(after(seen, refused));
     f
+}
+
+/// Whether the bytes are a PyTorch store client's, of whatever release.
+fn is_store_client(named: &stray::Stray) -> bool {
+    named.protocol == "TCPStore"
 }
 
 /// The servers that a finding speaks of: those that fit, and all of them where nothing fits.
@@ -185,7 +190,7 @@ fn effect(k: Candidate, v: &Verdict) -> Effect {
         ModelOutcome::Spins => Outcome::Spins,
         ModelOutcome::Unknown => Outcome::Unknown,
     };
-    let is_count = matches!(v.field, Some(Field::KeyCount));
+    let is_count = matches!(v.field, Some(Field::Count));
     Effect {
         dialect: k.dialect,
         backend: k.backend.name(),
@@ -206,7 +211,7 @@ fn effect(k: Candidate, v: &Verdict) -> Effect {
 
 /// The rule for bytes that do no harm here.
 fn harmless(listener: &Listener, o: &FlowObservation, named: &stray::Stray) -> &'static str {
-    if named.protocol != stray::UNKNOWN {
+    if !matches!(named.protocol, "unknown" | "constant bytes" | "text") {
         return "foreign-protocol";
     }
     if listener.validates() == Some(true) {

@@ -1,9 +1,11 @@
 //! Observations + knowledge → [`Finding`]: the rules.
 
+pub mod claim;
+pub mod fate;
 mod identity;
 mod rule;
 mod types;
 
-pub use identity::{community_id, finding_id, short_hash};
+pub use identity::{community_id, finding_id, hex, short_hash};
 pub use rule::{RULES, Rule, rule};
-pub use types::{Declared, Effect, Finding, PacketBytes, Stray};
+pub use types::{Declared, Effect, Finding, Stray};

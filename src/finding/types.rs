@@ -105,16 +105,3 @@ pub struct Effect {
     /// What it does, in words.
     pub explanation: String,
 }
-
-/// Bytes and the packet that carried them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PacketBytes {
-    /// Offset of the first byte in its stream.
-    pub offset: u64,
-    /// When the packet was seen.
-    pub time: Timestamp,
-    /// The packet.
-    pub packet: PacketRef,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-}

@@ -3,7 +3,7 @@
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::tcpstore::server::{Backend, Outcome, Server, verdict};
-use crate::protocol::tcpstore::{Dialect, Operation};
+use crate::protocol::tcpstore::{Dialect, FlowReadings, Partner, Reading, narrow};
 use crate::stream::{Activity, Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
 
@@ -103,6 +103,10 @@ pub struct Listener {
     pub candidates: Vec<Candidate>,
     /// Why those.
     pub evidence: Vec<Evidence>,
+    /// The oldest release that every client can be, as (major, minor).
+    pub since: Option<(u8, u8)>,
+    /// The newest release that some client can be.
+    pub until: Option<(u8, u8)>,
     /// Connections it accepted.
     pub accepted: u64,
     /// First packet to or from it.
@@ -203,6 +207,8 @@ pub fn study(
         },
         candidates: Candidate::all(),
         evidence: Vec::new(),
+        since: None,
+        until: None,
         accepted: connections.iter().filter(|c| c.record.accepted()).count() as u64,
         first_seen: connections.iter().map(|c| c.record.first).min(),
         last_seen: connections.iter().map(|c| c.record.last).max(),
@@ -210,82 +216,57 @@ pub fn study(
         activity,
     };
     by_speech(&mut listener, connections);
-    by_companion(&mut listener, connections);
     by_strays(&mut listener, connections);
     listener
 }
 
-/// Store clients that were answered name the dialect.
+/// Store clients that were answered name the dialect, and sometimes bound their own version.
 fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
-    for c in connections {
+    let answered = |c: &&Connection<'_>| c.observation.is_some_and(|o| o.store.len() == Dialect::ALL.len()) && c.record.bytes[1] > 0;
+    let mut flows = Vec::new();
+    for c in connections.iter().filter(answered) {
         let Some(o) = c.observation else { continue };
-        let clean = |d: Dialect| o.facts(d).is_some_and(|f| f.is_clean() && f.answers > 0);
-        if !Dialect::ALL.iter().any(|d| clean(*d)) {
-            continue;
+        let mut readings: [Reading; 5] = Default::default();
+        for (slot, facts) in readings.iter_mut().zip(&o.store) {
+            slot.clone_from(&facts.reading);
         }
-        listener.known_by = KnownBy::Speech;
-        let before = listener.dialects();
-        listener.candidates.retain(|k| clean(k.dialect));
-        let after = listener.dialects();
-        if before.len() != after.len() {
-            let first = after.first().and_then(|d| o.facts(*d)).and_then(|f| f.first.as_ref());
-            let names: Vec<&str> = after.iter().map(|d| d.name()).collect();
-            let text = match first {
-                Some(f) => format!(
-                    "{} sent {}{} and was answered: dialect {}",
-                    o.client().address,
-                    f.query,
-                    f.key.as_deref().map_or(String::new(), |k| format!(" {}", k.escape_ascii())),
-                    names.join(" or ")
-                ),
-                None => format!("{} was answered: dialect {}", o.client().address, names.join(" or ")),
-            };
-            listener.evidence.push(Evidence { text, packet: first.map(|f| f.packet) });
-        }
-        if o.facts(Dialect::D).is_some_and(|f| f.asked(Operation::Validate)) && after == [Dialect::D] {
-            break;
+        let sound = readings.iter().any(Reading::is_sound);
+        if sound {
+            listener.known_by = KnownBy::Speech;
+            flows.push(FlowReadings { readings, partner: partner(c, o, connections) });
         }
     }
+    if flows.is_empty() {
+        return;
+    }
+    let narrowed = narrow(&flows);
+    listener.candidates.retain(|k| narrowed.dialects.contains(k.dialect));
+    listener.since = narrowed.since;
+    listener.until = narrowed.until;
+    listener.evidence.extend(narrowed.evidence.into_iter().map(|e| Evidence { text: e.text, packet: Some(e.packet) }));
 }
 
 /// PyTorch 1.9–2.0 opens a second connection for callbacks and leaves it silent; 2.1 does not.
-fn by_companion(listener: &mut Listener, connections: &[Connection<'_>]) {
-    if listener.dialects() != [Dialect::B, Dialect::C] {
-        return;
-    }
-    let mut lone = None;
-    for c in connections {
-        let Some(o) = c.observation else { continue };
-        let Some(first) = o.facts(Dialect::B).filter(|f| f.is_clean()).and_then(|f| f.first.as_ref()) else { continue };
-        let companion = connections.iter().find(|other| {
-            let after = other.record.first.seconds_since(first.time);
-            other.record.client().address == o.client().address
-                && other.record.client() != o.client()
-                && other.record.accepted()
-                && other.record.bytes[0] == 0
-                && (0.0..COMPANION).contains(&after)
-                && other.record.client_closed().is_none_or(|t| t.seconds_since(other.record.first) > COMPANION)
-        });
-        match companion {
-            Some(other) => {
-                listener.candidates.retain(|k| k.dialect == Dialect::B);
-                listener.evidence.push(Evidence {
-                    text: format!("{} opened a second, silent connection, as PyTorch 1.9-2.0 does", o.client().address),
-                    packet: Some(other.record.first_packet),
-                });
-                return;
-            }
-            None if c.record.syn.get().is_some() && c.until.seconds_since(first.time) > 5.0 => lone = Some((o, first)),
-            None => {}
+fn partner(c: &Connection<'_>, o: &FlowObservation, connections: &[Connection<'_>]) -> Partner {
+    let Some(first) = o.facts(Dialect::B).filter(|f| f.is_clean()).and_then(|f| f.first.as_ref()) else {
+        return Partner::Unknown;
+    };
+    // Connections stand in order of time: only those that began within a moment are looked at.
+    let from = connections.partition_point(|other| other.record.first < first.time);
+    let near = connections[from..].iter().take_while(|other| other.record.first.seconds_since(first.time) < COMPANION);
+    for other in near {
+        let r = other.record;
+        if r.client().address == o.client().address
+            && r.client() != o.client()
+            && r.accepted()
+            && r.bytes[0] == 0
+            && r.client_closed().is_none_or(|t| t.seconds_since(r.first) > COMPANION)
+        {
+            return Partner::Silent(r.first_packet);
         }
     }
-    if let Some((o, first)) = lone {
-        listener.candidates.retain(|k| k.dialect == Dialect::C);
-        listener.evidence.push(Evidence {
-            text: format!("{} opened no second connection, which PyTorch 1.9-2.0 would", o.client().address),
-            packet: Some(first.packet),
-        });
-    }
+    let whole = c.record.syn.get().is_some() && c.until.seconds_since(first.time) > 5.0;
+    if whole { Partner::None } else { Partner::Unknown }
 }
 
 /// What the listener did with strays and unanswered clients rules servers out that would have done otherwise.

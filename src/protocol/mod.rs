@@ -1,4 +1,6 @@
 //! Chunks → messages and observations: TCPStore, NCCL bootstrap, Gloo, and whatever else knocks.
 
+pub mod listener;
+pub mod observation;
 pub mod stray;
 pub mod tcpstore;

@@ -1,6 +1,7 @@
 //! What one dialect's decoder makes of one connection, condensed.
 
 use super::event::{Declared, Event, Place, Unfinished, ValidateFault};
+use super::narrow::Reading;
 use super::{Connection, DecodeOptions, Dialect, Operation};
 use crate::stream::{Chunk, Direction};
 use crate::time::Timestamp;
@@ -26,6 +27,8 @@ pub struct FirstRequest {
 pub struct Facts {
     /// The dialect it was read in.
     pub dialect: Dialect,
+    /// What speaks for and against the dialect.
+    pub reading: Reading,
     /// Complete requests.
     pub requests: u64,
     /// Of these: VALIDATE and PING, which say nothing of what the client wants.
@@ -68,6 +71,7 @@ impl Facts {
     fn new(dialect: Dialect) -> Self {
         Facts {
             dialect,
+            reading: Reading::default(),
             requests: 0,
             greetings: 0,
             answers: 0,
@@ -90,6 +94,7 @@ impl Facts {
     }
 
     fn note(&mut self, event: Event) {
+        self.reading.see(&event);
         match event {
             Event::Request(message) => {
                 self.requests += 1;
@@ -119,7 +124,7 @@ impl Facts {
             Event::Unknown { opcode, place } => self.unknown = self.unknown.or(Some((opcode, place))),
             Event::Validate { fault, place } => self.validate = self.validate.or(Some((fault, place))),
             Event::Unfinished(u) => {
-                if u.direction == Direction::ToServer {
+                if u.direction == super::Direction::Client {
                     self.unfinished = Some(u);
                 }
             }
@@ -166,14 +171,14 @@ pub fn is_store_key(key: &[u8]) -> bool {
     key.first() == Some(&b'/') || key == b"init/"
 }
 
-/// One connection, read in one dialect.
+/// The decoder of one connection in one dialect.
 #[derive(Debug)]
-pub struct Reading {
+pub struct Decoding {
     connection: Connection,
     facts: Facts,
 }
 
-impl Reading {
+impl Decoding {
     /// A connection of which nothing was read yet. `midstream`: it began before the capture.
     pub fn new(dialect: Dialect, midstream: bool) -> Self {
         let options = DecodeOptions { keep_key_bytes: 64, keep_value_bytes: 0, ..DecodeOptions::default() };
@@ -182,7 +187,7 @@ impl Reading {
         } else {
             Connection::new(dialect, options)
         };
-        Reading { connection, facts: Facts::new(dialect) }
+        Decoding { connection, facts: Facts::new(dialect) }
     }
 
     /// The next bytes of one direction.
@@ -197,13 +202,22 @@ impl Reading {
     /// Bytes that the capture does not hold.
     pub fn gap(&mut self, direction: Direction, offset: u64, length: u64) {
         let facts = &mut self.facts;
-        self.connection.gap(direction, offset, length, &mut |e| facts.note(e));
+        self.connection.gap(side(direction), offset, length, &mut |e| facts.note(e));
     }
 
     /// The end of both directions.
     pub fn end(mut self) -> Facts {
         let facts = &mut self.facts;
-        self.connection.end(&mut |e| facts.note(e));
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            self.connection.end(side(direction), &mut |e| facts.note(e));
+        }
         self.facts
+    }
+}
+
+fn side(direction: Direction) -> super::Direction {
+    match direction {
+        Direction::ToServer => super::Direction::Client,
+        Direction::ToClient => super::Direction::Server,
     }
 }

@@ -7,11 +7,14 @@ mod decoder_requests;
 mod dialect;
 mod event;
 mod evidence;
+mod facts;
 mod field;
 mod narrow;
 mod pieces;
 mod plausible;
+pub mod release;
 mod request;
+pub mod server;
 mod watch;
 
 pub use answer::{Answer, AnswerKind};
@@ -19,8 +22,10 @@ pub use decoder::{Connection, DecodeOptions};
 pub use dialect::{Dialect, Operation};
 pub use event::{DECLARED_MIN_BYTES, DECLARED_MIN_KEYS, Declared, Direction, Event, Place, Unfinished, ValidateFault};
 pub use evidence::{Candidates, DialectSet, first_bytes, middle_bytes};
+pub use facts::{Decoding, Facts, FirstRequest, is_store_key};
 pub use field::Field;
 pub use narrow::{Evidence, FlowReadings, Narrowed, Partner, Reading, narrow};
+pub use release::Release;
 pub use request::{Message, Part, VALIDATE_MAGIC};
 pub use watch::{Callback, Change};
 

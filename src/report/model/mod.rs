@@ -10,13 +10,12 @@ mod finding;
 mod incident;
 mod input;
 mod listener;
-mod words;
 
 pub use finding::{Declared, Effect, Finding, OuterHeader, Sender, Sighting, Stray, Target};
 pub use incident::{Chance, Incident, IncidentHost, IncidentSource, LogLine, OomEvent, Survivor, Workload};
 pub use input::{Capture, Coverage, HostCoverage, Input, Interface, Tool, Totals};
 pub use listener::{Clock, Communicator, Honours, Job, Listener, Participant, RankAddress, Scan, ScanSource};
-pub use words::{
+pub use crate::words::{
     Cause, CoverageLevel, IncidentKind, InputKind, OomKind, Outcome, Protocol, Role, Scope, Severity, Verdict,
     WorkloadKind,
 };
