@@ -1,5 +1,27 @@
 //! Bytes on disk, in a pipe or on the wire → [`Packet`].
+//!
+//! [`Reader`] reads files and pipes: classic pcap and pcapng in all their variants, through one layer of compression.
+//! [`Writer`] writes pcapng. [`sniff`] and [`sniff_path`] tell captures from what else lies in a directory.
 
+mod block;
+mod buffer;
+mod error;
+mod kind;
+mod limits;
 mod packet;
+mod pcap;
+mod pcapng;
+mod reader;
+mod record;
+mod resolution;
+mod source;
+mod summary;
+mod write;
 
+pub use error::CaptureError;
+pub use kind::{CaptureFormat, Compression, Kind, SNIFF_LENGTH, Sniffed, sniff, sniff_path};
+pub use limits::Limits;
 pub use packet::{LinkType, Packet};
+pub use reader::Reader;
+pub use summary::{ByteOrder, Form, Identity, Interface, Summary};
+pub use write::Writer;

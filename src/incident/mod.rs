@@ -1,1 +1,103 @@
-//! (to come)
+//! Findings + OOM events → [`Incident`]: what set these failures off.
+
+mod coverage;
+mod group;
+mod summary;
+mod survivor;
+mod trigger;
+
+use crate::finding::Finding;
+use crate::names::Names;
+use crate::net::{Address, Endpoint};
+use crate::oom::OomEvent;
+use crate::protocol::listener::Listener;
+use crate::time::Timestamp;
+use crate::words::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
+
+pub use coverage::{HostWatch, Watch};
+pub use group::incidents;
+pub use survivor::Survivor;
+pub use trigger::{Fit, Trigger, trigger_of};
+
+/// All that incidents are made of.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    /// Kills, in order of time.
+    pub events: &'a [OomEvent],
+    /// Findings, in order of time.
+    pub findings: &'a [Finding],
+    /// Listeners, by endpoint.
+    pub listeners: &'a [Listener],
+    /// Hosts and addresses.
+    pub names: &'a Names,
+    /// What the captures watched.
+    pub watch: &'a Watch,
+    /// Kills without a common trigger are one incident when they are this close, in seconds.
+    pub window: f64,
+    /// A trigger comes at most this long before its kill, in seconds.
+    pub max_lag: f64,
+}
+
+impl Evidence<'_> {
+    /// The listener at an endpoint.
+    pub fn listener(&self, endpoint: Endpoint) -> Option<&Listener> {
+        self.listeners.iter().find(|l| l.endpoint == endpoint)
+    }
+
+    /// The host with this address, by name where one is known, else by the address itself.
+    pub fn host_of(&self, address: Address) -> String {
+        self.names.host(address).map_or_else(|| address.to_string(), str::to_string)
+    }
+}
+
+/// One host of an incident.
+#[derive(Clone, Debug)]
+pub struct HostPart {
+    /// Its name, or its address when it has none.
+    pub host: String,
+    /// Its address (the one that was hit, where one was).
+    pub address: Option<Address>,
+    /// Index of its kill among the events.
+    pub event: Option<usize>,
+    /// What set it off.
+    pub trigger: Option<Trigger>,
+    /// When its listener was found to be gone.
+    pub died: Option<Timestamp>,
+    /// How sure its part is.
+    pub verdict: Verdict,
+    /// Why, a sentence each.
+    pub reasons: Vec<String>,
+    /// How much of the time before was watched.
+    pub coverage: CoverageLevel,
+}
+
+/// Failures of one or several hosts with what set them off.
+#[derive(Clone, Debug)]
+pub struct Incident {
+    /// That of its earliest trigger, else of its first kill.
+    pub id: String,
+    /// What it is made of.
+    pub kind: IncidentKind,
+    /// One host or several.
+    pub scope: Scope,
+    /// How sure it is.
+    pub verdict: Verdict,
+    /// The earliest trigger, or the earliest failure.
+    pub start: Timestamp,
+    /// The latest failure.
+    pub end: Timestamp,
+    /// Host by host, in order of failure.
+    pub hosts: Vec<HostPart>,
+    /// The common source of its triggers.
+    pub source: Option<Address>,
+    /// The tool that source looks like.
+    pub tool: Option<&'static str>,
+    /// What set it off.
+    pub cause: Cause,
+    /// Hosts that got the same and lived.
+    pub survivors: Vec<Survivor>,
+    /// What happened, in plain words.
+    pub summary: String,
+    /// Flags that would settle what the verdict assumes.
+    pub settled_by: Vec<String>,
+}

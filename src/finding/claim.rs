@@ -1,0 +1,323 @@
+//! One connection to a store, judged: the store rules.
+
+use crate::finding::types::{Declared, Effect, Finding, Stray};
+use crate::finding::{finding_id, rule};
+use crate::protocol::listener::{Candidate, Connection, Listener, Observed, observed};
+use crate::protocol::observation::FlowObservation;
+use crate::protocol::stray::{self, identify};
+use crate::protocol::tcpstore::server::{self, Field, Outcome as ModelOutcome, Verdict};
+use crate::protocol::tcpstore::{Dialect, Facts, ValidateFault};
+use crate::stream::{Direction, PacketRef};
+use crate::time::Timestamp;
+use crate::words::{Outcome, Severity};
+
+/// A claim that becomes resident from here on is a warning.
+pub const WARNING_BYTES: u64 = 64 << 20;
+/// From here on it can end a host, and is critical.
+pub const KILLING_BYTES: u64 = 4 << 30;
+/// A close within this time of a claim is the kernel's refusal.
+const REFUSAL_SECONDS: f64 = 1.0;
+/// Bytes of a message that a finding keeps.
+const SHOWN_BYTES: usize = 64;
+
+/// The findings of one connection to a listener that is, or may be, a store.
+pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
+    let Some(o) = connection.observation else { return Vec::new() };
+    let mut findings: Vec<Finding> = o.overlaps.iter().take(1).map(|overlap| overlap_conflict(listener, o, overlap)).collect();
+    if o.record.bytes[0] == 0 || o.kept[0].is_empty() {
+        return findings;
+    }
+    // The listener's dialects; where they contradict each other, every one that reads the connection to its end.
+    let dialects = listener.dialects();
+    let readings: Vec<&Facts> = dialects.iter().filter_map(|d| o.facts(*d)).collect();
+    if readings.iter().any(|f| f.is_clean() && f.declared.is_empty()) {
+        findings.extend(readings.iter().find(|f| f.is_clean()).and_then(|f| cut_off(listener, o, f)));
+        return findings;
+    }
+    if let Some(f) = readings.iter().find(|f| f.plausible > 0 && f.implausible == 0) {
+        findings.extend(of_client(listener, connection, o, f));
+    } else if !readings.is_empty() {
+        findings.push(of_stray(listener, connection, o));
+    }
+    findings
+}
+
+/// A client that made sense for a while.
+fn of_client(listener: &Listener, connection: &Connection<'_>, o: &FlowObservation, facts: &Facts) -> Option<Finding> {
+    if let Some(claim) = facts.declared.iter().find(|d| d.value >= WARNING_BYTES && facts.unfinished.is_some()) {
+        let _ = claim;
+        return Some(of_stray(listener, connection, o));
+    }
+    let (at, what) = match (facts.unknown, facts.unexpected_at) {
+        (Some((opcode, place)), _) => (place, format!("byte {opcode:#04x} where a query type should be")),
+        (None, Some(place)) => (place, "bytes from the server that no request asked for".to_string()),
+        (None, None) => return cut_off(listener, o, facts),
+    };
+    if o.gaps > 0 || o.record.isn(Direction::ToServer).is_none() {
+        // The capture lost bytes: the contradiction is its own.
+        return None;
+    }
+    let mut f = base(listener, o, "decode-contradiction", at.offset, at.packet, at.time);
+    f.explanation = format!(
+        "After {} well-formed requests of dialect {} the connection holds {what}.",
+        facts.requests, facts.dialect
+    );
+    Some(f)
+}
+
+/// A clean client whose stream ended inside a message.
+fn cut_off(listener: &Listener, o: &FlowObservation, facts: &Facts) -> Option<Finding> {
+    let u = facts.unfinished.filter(|_| o.record.client_closed().is_some() && o.gaps == 0)?;
+    let k = o.packet_at(Direction::ToServer, u.message_offset).or(o.kept[0].last())?;
+    let mut f = base(listener, o, "message-cut-off", u.message_offset, k.packet, k.time);
+    f.query = u.query.map(|q| q.name());
+    f.declared = Some(Declared { bytes: Some(u.declared), count: None, field: u.field.name() });
+    f.delivered = Some(u.delivered);
+    f.explanation = format!(
+        "The client's stream ended inside {}: of {} bytes declared for its {}, {} arrived.",
+        f.query.unwrap_or("a request"),
+        u.declared,
+        u.field.name(),
+        u.delivered
+    );
+    Some(f)
+}
+
+/// Bytes that no client of this store sends.
+fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservation) -> Finding {
+    let head = o.head(Direction::ToServer, 512);
+    let named = identify(&head, o.record.bytes[0]);
+    let segments: Vec<&[u8]> = o.kept[0].iter().map(|k| k.bytes.as_slice()).collect();
+    let effects: Vec<(Candidate, Effect, Verdict)> = judged(listener)
+        .into_iter()
+        .map(|k| {
+            let v = server::verdict(&k.server(), &segments);
+            (k, effect(k, &v), v)
+        })
+        .collect();
+    let settled = settled(&effects);
+    let worst = effects.iter().max_by_key(|(_, e, _)| weight(e));
+    let chosen = settled.or(worst);
+    let seen = observed(connection);
+    let claim = effects.iter().filter(|(_, e, _)| claims(e)).map(|(_, e, _)| e.allocates_bytes.unwrap_or(0)).max();
+    let mismatch = named.store_client.is_some();
+    let refused = match seen {
+        Observed::Closed(after) => claim.is_some_and(|c| c >= WARNING_BYTES) && after <= REFUSAL_SECONDS,
+        _ => false,
+    };
+    let (rule, severity) = match (claim, refused) {
+        (Some(_), true) if mismatch => ("version-mismatch", Severity::Warning),
+        (Some(_), true) => ("store-claim-refused", Severity::Warning),
+        (Some(c), false) if c >= KILLING_BYTES && mismatch => ("version-mismatch", Severity::Critical),
+        (Some(c), false) if c >= KILLING_BYTES => ("store-claim", Severity::Critical),
+        (Some(c), false) if c >= WARNING_BYTES => ("store-lesser-claim", Severity::Warning),
+        _ if chosen.is_some_and(|(_, e, _)| e.blocks_server) && !matches!(seen, Observed::Closed(_) | Observed::Replied) => {
+            ("store-stalled", Severity::Warning)
+        }
+        _ if mismatch => ("version-mismatch", Severity::Notice),
+        _ => (harmless(listener, o, &named), Severity::Notice),
+    };
+    let place = chosen
+        .and_then(|(k, _, _)| o.facts(k.dialect))
+        .and_then(|f| f.declared.last().filter(|_| claim.is_some()))
+        .map(|d| (d.message_offset, d.place.packet, d.place.time));
+    let first = &o.kept[0][0];
+    let (offset, packet, time) = place.unwrap_or((0, first.packet, first.time));
+    let mut f = base(listener, o, rule, offset, packet, time);
+    f.severity = severity;
+    if let Some((k, e, _)) = chosen {
+        f.query = e.query;
+        f.declared = e.declared.clone();
+        f.delivered = o.facts(k.dialect).and_then(|f| f.unfinished).map(|u| u.delivered);
+    }
+    f.stray = Some(Stray {
+        protocol: named.protocol.to_string(),
+        tool: named.nmap_probe.map(|_| "nmap"),
+        probe: named.nmap_probe,
+    });
+    f.explanation = explain(&named, chosen.map(|(_, e, _)| e), listener.dialect(), seen, refused);
+    f.effect = settled.map(|(_, e, _)| e.clone());
+    f.effects = effects.into_iter().map(|(_, e, _)| e).collect();
+    f.evidence.extend(after(seen, refused));
+    f
+}
+
+/// The servers that a finding speaks of: those that fit, and all of them where nothing fits.
+fn judged(listener: &Listener) -> Vec<Candidate> {
+    if listener.candidates.is_empty() { Candidate::all() } else { listener.candidates.clone() }
+}
+
+/// Whether the effect is a claim.
+fn claims(e: &Effect) -> bool {
+    e.outcome == Outcome::Allocates
+}
+
+fn weight(e: &Effect) -> (u8, u64) {
+    let outcome = match e.outcome {
+        Outcome::Dies => 6,
+        Outcome::Allocates => 5,
+        Outcome::Spins => 4,
+        Outcome::Waits if e.blocks_server => 3,
+        Outcome::Unknown => 2,
+        Outcome::Waits => 1,
+        Outcome::Closes | Outcome::Replies => 0,
+    };
+    (outcome, e.allocates_bytes.unwrap_or(0))
+}
+
+/// The effect that holds: all candidates agree on what is done, with what, and on how much.
+fn settled(effects: &[(Candidate, Effect, Verdict)]) -> Option<&(Candidate, Effect, Verdict)> {
+    let first = effects.first()?;
+    let same = |e: &Effect| {
+        (e.outcome, e.allocates_bytes, e.query, e.blocks_server)
+            == (first.1.outcome, first.1.allocates_bytes, first.1.query, first.1.blocks_server)
+    };
+    effects.iter().all(|(_, e, _)| same(e)).then_some(first)
+}
+
+fn effect(k: Candidate, v: &Verdict) -> Effect {
+    let outcome = match v.outcome {
+        ModelOutcome::Replies => Outcome::Replies,
+        ModelOutcome::Waits => Outcome::Waits,
+        ModelOutcome::Closes => Outcome::Closes,
+        ModelOutcome::Allocates => Outcome::Allocates,
+        ModelOutcome::Dies => Outcome::Dies,
+        ModelOutcome::Spins => Outcome::Spins,
+        ModelOutcome::Unknown => Outcome::Unknown,
+    };
+    let is_count = matches!(v.field, Some(Field::KeyCount));
+    Effect {
+        dialect: k.dialect,
+        backend: k.backend.name(),
+        outcome,
+        allocates_bytes: v.allocates_bytes,
+        resident: v.allocates_bytes.map(|_| v.resident),
+        blocks_server: v.blocks_server,
+        condition: v.condition.clone(),
+        query: v.query.map(|q| q.name()),
+        declared: v.declared.zip(v.field).map(|(n, field)| Declared {
+            bytes: (!is_count).then_some(n),
+            count: is_count.then_some(n),
+            field: field.name(),
+        }),
+        explanation: v.explanation.clone(),
+    }
+}
+
+/// The rule for bytes that do no harm here.
+fn harmless(listener: &Listener, o: &FlowObservation, named: &stray::Stray) -> &'static str {
+    if named.protocol != stray::UNKNOWN {
+        return "foreign-protocol";
+    }
+    if listener.validates() == Some(true) {
+        let fault = o.facts(Dialect::D).and_then(|f| f.validate);
+        return match fault {
+            Some((ValidateFault::WrongMagic { .. }, _)) => "wrong-magic",
+            _ => "missing-magic",
+        };
+    }
+    "unknown-query-type"
+}
+
+fn explain(
+    named: &stray::Stray,
+    effect: Option<&Effect>,
+    dialect: Option<Dialect>,
+    seen: Observed,
+    refused: bool,
+) -> String {
+    let what = match (named.nmap_probe, named.protocol) {
+        (Some(probe), protocol) => format!("{protocol} (nmap's {probe} probe)"),
+        (None, protocol) => protocol.to_string(),
+    };
+    let detail = named.detail.as_deref().map_or(String::new(), |d| format!(" [{d}]"));
+    let reads = match (effect, dialect) {
+        (Some(e), Some(d)) => format!(" {} reads it so: {}", d.releases(), e.explanation),
+        (Some(e), None) => format!(" Read as dialect {} ({}): {}", e.dialect, e.dialect.releases(), e.explanation),
+        (None, _) => String::new(),
+    };
+    let after = match (refused, seen) {
+        (true, Observed::Closed(s)) => {
+            format!(" The connection was closed {:.1} ms later: the kernel refused the allocation.", s * 1e3)
+        }
+        _ => String::new(),
+    };
+    format!("The client sent {what}{detail} to a store.{reads}{after}")
+}
+
+fn after(seen: Observed, refused: bool) -> Option<String> {
+    Some(match seen {
+        Observed::Closed(s) if refused => format!("closed {:.1} ms after the claim: refused", s * 1e3),
+        Observed::Closed(s) => format!("the server closed the connection {:.1} ms later", s * 1e3),
+        Observed::Silent(s) => format!("the server did not answer on this connection for {s:.1} s"),
+        Observed::Replied => "the server replied".to_string(),
+        Observed::Unclear => return None,
+    })
+}
+
+fn overlap_conflict(
+    listener: &Listener,
+    o: &FlowObservation,
+    overlap: &crate::protocol::observation::Overlap,
+) -> Finding {
+    let mut f = base(listener, o, "overlap-conflict", overlap.offset, overlap.packets[1], overlap.time);
+    f.packets = overlap.packets.to_vec();
+    f.bytes = overlap.first[..overlap.first.len().min(SHOWN_BYTES)].to_vec();
+    f.alternate_bytes = Some(overlap.second[..overlap.second.len().min(SHOWN_BYTES)].to_vec());
+    f.occurrences = o.overlap_count;
+    if overlap.direction == Direction::ToClient {
+        f.source = o.server();
+        f.target = o.client();
+    }
+    f.explanation = format!(
+        "Two packets carry different bytes for offset {} of the stream; the first copy was decoded.",
+        overlap.offset
+    );
+    f
+}
+
+/// A finding about the client's stream of a connection, with everything but words.
+pub(crate) fn base(
+    listener: &Listener,
+    o: &FlowObservation,
+    rule_id: &'static str,
+    offset: u64,
+    packet: PacketRef,
+    time: Timestamp,
+) -> Finding {
+    let bytes = o.bytes_from(Direction::ToServer, offset, SHOWN_BYTES);
+    let sequence = o.sequence(Direction::ToServer, offset);
+    let carried = o.kept[0].iter().filter(|k| {
+        k.offset + k.bytes.len() as u64 > offset && k.offset < offset + SHOWN_BYTES as u64 && k.packet <= packet
+    });
+    let mut packets: Vec<PacketRef> = carried.map(|k| k.packet).collect();
+    if !packets.contains(&packet) {
+        packets.push(packet);
+    }
+    Finding {
+        id: finding_id(rule_id, o.client(), o.server(), sequence, &bytes),
+        rule: rule_id,
+        severity: rule(rule_id).map_or(Severity::Notice, |r| r.severity),
+        time,
+        packet: Some(packet),
+        packets,
+        sightings: Vec::new(),
+        source: o.client(),
+        target: o.server(),
+        protocol: Some("tcpstore"),
+        dialect: listener.dialect(),
+        dialect_candidates: listener.dialects(),
+        query: None,
+        stream_offset: Some(offset),
+        bytes,
+        alternate_bytes: None,
+        declared: None,
+        delivered: None,
+        occurrences: 1,
+        stray: None,
+        effects: Vec::new(),
+        effect: None,
+        explanation: String::new(),
+        evidence: listener.evidence.iter().map(|e| e.text.clone()).collect(),
+    }
+}

@@ -1,0 +1,131 @@
+//! What became of a listener after a claim: silence, death.
+
+use crate::finding::claim::{KILLING_BYTES, WARNING_BYTES};
+use crate::finding::types::Finding;
+use crate::finding::finding_id;
+use crate::protocol::listener::{Death, Listener};
+use crate::words::{Outcome, Severity};
+
+/// A listener silent for less than this after a claim was merely busy.
+const SILENT_SECONDS: f64 = 2.0;
+/// A death this long after a claim that was never answered is tied to it, as long as the listener was silent between.
+const TIED_SECONDS: f64 = 900.0;
+
+/// Whether a finding is a claim that its server would allocate and that nothing refused.
+pub fn is_open_claim(f: &Finding) -> bool {
+    matches!(f.rule, "store-claim" | "version-mismatch" | "store-lesser-claim")
+        && f.severity >= Severity::Warning
+        && f.effects.iter().any(|e| e.outcome == Outcome::Allocates)
+}
+
+/// The largest allocation among a finding's candidate effects, in bytes.
+pub fn largest_claim(f: &Finding) -> u64 {
+    f.effects.iter().filter_map(|e| e.allocates_bytes).max().unwrap_or(0)
+}
+
+/// The first claim after which the listener never did anything again, until it died or was seen no more.
+pub fn fatal_claim<'a>(listener: &Listener, claims: &[&'a Finding]) -> Option<&'a Finding> {
+    let died = listener.death.map(|d| d.time);
+    claims.iter().copied().filter(|f| is_open_claim(f) && largest_claim(f) >= WARNING_BYTES).find(|f| {
+        let (silent, next) = listener.silence_after(f.time);
+        silent >= SILENT_SECONDS && next == died
+    })
+}
+
+/// Findings about the listener itself. `claims`: the findings of its connections, in order of time.
+pub fn judge(listener: &Listener, claims: &[&Finding]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let fatal = fatal_claim(listener, claims);
+    if let Some(f) = fatal {
+        findings.push(silent(listener, f));
+    }
+    match (listener.death, fatal) {
+        (Some(death), Some(f)) if death.time.seconds_since(f.time) <= TIED_SECONDS => {
+            findings.push(died(listener, &death, Some(f)));
+        }
+        // A job that ends in order closes its connections too; resets, and refusals after, are no order.
+        (Some(death), _) if death.reset >= 2 && death.refused >= 1 => findings.push(died(listener, &death, None)),
+        _ => {}
+    }
+    findings
+}
+
+fn about(listener: &Listener, rule: &'static str, like: Option<&Finding>) -> Finding {
+    let source = like.map_or(listener.endpoint, |f| f.source);
+    Finding {
+        id: String::new(),
+        rule,
+        severity: crate::finding::rule(rule).map_or(Severity::Notice, |r| r.severity),
+        time: like.map_or_else(Default::default, |f| f.time),
+        packet: None,
+        packets: Vec::new(),
+        sightings: Vec::new(),
+        source,
+        target: listener.endpoint,
+        protocol: Some("tcpstore"),
+        dialect: listener.dialect(),
+        dialect_candidates: listener.dialects(),
+        query: None,
+        stream_offset: None,
+        bytes: Vec::new(),
+        alternate_bytes: None,
+        declared: None,
+        delivered: None,
+        occurrences: 1,
+        stray: None,
+        effects: Vec::new(),
+        effect: None,
+        explanation: String::new(),
+        evidence: Vec::new(),
+    }
+}
+
+fn silent(listener: &Listener, claim: &Finding) -> Finding {
+    let (seconds, next) = listener.silence_after(claim.time);
+    let mut f = about(listener, "listener-silent", Some(claim));
+    f.id = finding_id(f.rule, claim.source, claim.target, claim.stream_offset.unwrap_or(0) as u32, claim.id.as_bytes());
+    f.packet = claim.packet;
+    f.packets = claim.packet.into_iter().collect();
+    f.sightings = claim.sightings.clone();
+    f.explanation = format!(
+        "After this claim the listener sent nothing on any connection for {seconds:.1} s, {}.",
+        if next.is_some() { "until it died" } else { "to the end of the capture" }
+    );
+    f
+}
+
+fn died(listener: &Listener, death: &Death, claim: Option<&Finding>) -> Finding {
+    let mut f = about(listener, "listener-died", claim);
+    f.time = death.time;
+    f.id = match claim {
+        Some(c) => finding_id(f.rule, c.source, c.target, c.stream_offset.unwrap_or(0) as u32, c.id.as_bytes()),
+        None => finding_id(f.rule, listener.endpoint, listener.endpoint, 0, &death.time.0.to_be_bytes()),
+    };
+    f.packet = Some(death.packet);
+    f.packets = vec![death.packet];
+    if claim.is_none() {
+        f.severity = Severity::Warning;
+    }
+    let signs = format!(
+        "{} open connection{} closed from its side within a moment ({} by reset), {} later attempt{} refused",
+        death.closed,
+        if death.closed == 1 { " was" } else { "s were" },
+        death.reset,
+        death.refused,
+        if death.refused == 1 { " was" } else { "s were" },
+    );
+    f.explanation = match claim {
+        Some(c) => format!(
+            "The listener died {:.1} s after a claim of {} bytes that it never answered: {signs}.",
+            death.time.seconds_since(c.time),
+            largest_claim(c)
+        ),
+        None => format!("The listener died, with no claim before it: {signs}."),
+    };
+    f
+}
+
+/// Whether a claim of so many bytes can end a host by itself.
+pub fn is_killing(bytes: u64) -> bool {
+    bytes >= KILLING_BYTES
+}

@@ -1,0 +1,139 @@
+//! Who was watched, and when: a "no" states what was watched.
+
+use std::collections::BTreeMap;
+
+use crate::names::Names;
+use crate::net::Address;
+use crate::time::Timestamp;
+use crate::words::CoverageLevel;
+
+/// What one capture set held of one address.
+#[derive(Clone, Debug)]
+pub struct HostWatch {
+    /// First packet of that capture.
+    pub from: Timestamp,
+    /// Last packet of it.
+    pub to: Timestamp,
+    /// Whether the capture was taken on that host.
+    pub own: bool,
+    /// Packets that the capturing side dropped.
+    pub drops: Option<u64>,
+    /// Gaps in its streams of interest.
+    pub gaps: u64,
+}
+
+/// What the captures watched, by address.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// By address of a host.
+    pub by_address: BTreeMap<Address, Vec<HostWatch>>,
+}
+
+/// The coverage of one host.
+#[derive(Clone, Debug)]
+pub struct Covered {
+    /// How much.
+    pub level: CoverageLevel,
+    /// Start of what captures hold of it.
+    pub from: Option<Timestamp>,
+    /// End of what captures hold of it.
+    pub to: Option<Timestamp>,
+    /// Packets dropped while capturing.
+    pub drops: Option<u64>,
+    /// Gaps in its streams of interest.
+    pub gaps: u64,
+    /// Why it is not "observed".
+    pub reason: Option<String>,
+}
+
+impl Watch {
+    /// The coverage of `host` over the time before its kill: from its trigger, or for `before` seconds where none was
+    /// found, to the kill.
+    pub fn of(
+        &self,
+        names: &Names,
+        host: &str,
+        kill: Timestamp,
+        trigger: Option<Timestamp>,
+        before: f64,
+    ) -> Covered {
+        let addresses = names.addresses(host);
+        if addresses.is_empty() {
+            return none("no address of this host is known (name it with --hosts FILE)".to_string());
+        }
+        let all: Vec<&HostWatch> = addresses.iter().filter_map(|a| self.by_address.get(a)).flatten().collect();
+        let first = trigger.unwrap_or(kill.plus_nanos(-((before * 1e9) as i64)));
+        let during: Vec<&&HostWatch> = all.iter().filter(|w| w.from <= kill && w.to >= first).collect();
+        if during.is_empty() {
+            let why = if all.is_empty() {
+                "no capture holds a packet of this host".to_string()
+            } else {
+                "its captures do not hold the time before the kill".to_string()
+            };
+            return none(why);
+        }
+        let from = during.iter().map(|w| w.from).min();
+        let to = during.iter().map(|w| w.to).max();
+        let drops = during.iter().filter_map(|w| w.drops).reduce(|a, b| a + b);
+        let gaps = during.iter().map(|w| w.gaps).sum();
+        let own = during.iter().any(|w| w.own);
+        // A capture's last packet may lie a moment before the kill: an idle network.
+        let whole = during.iter().any(|w| w.own && w.from <= first && w.to.plus_nanos(1_000_000_000) >= kill);
+        let reason = if drops.unwrap_or(0) > 0 {
+            Some(format!("{} packets were dropped while capturing", drops.unwrap_or(0)))
+        } else if whole {
+            None
+        } else if !own {
+            Some("seen in other hosts' captures only".to_string())
+        } else {
+            Some("its captures hold a part of the time before the kill".to_string())
+        };
+        let level = if reason.is_none() { CoverageLevel::Observed } else { CoverageLevel::Partial };
+        Covered { level, from, to, drops, gaps, reason }
+    }
+}
+
+fn none(reason: String) -> Covered {
+    Covered {
+        level: CoverageLevel::NotObserved,
+        from: None,
+        to: None,
+        drops: None,
+        gaps: 0,
+        reason: Some(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn s(seconds: i64) -> Timestamp {
+        Timestamp::new(seconds, 0)
+    }
+
+    fn names() -> Names {
+        let mut n = Names::default();
+        n.add("a", Address::v4([192, 0, 2, 1]));
+        n
+    }
+
+    fn watch(from: i64, to: i64, own: bool, drops: Option<u64>) -> Watch {
+        let w = HostWatch { from: s(from), to: s(to), own, drops, gaps: 0 };
+        Watch { by_address: [(Address::v4([192, 0, 2, 1]), vec![w])].into() }
+    }
+
+    #[test]
+    fn each_level_has_its_reason() {
+        let level = |w: &Watch, host: &str, trigger: Option<i64>| w.of(&names(), host, s(1000), trigger.map(s), 120.0);
+        let own = watch(0, 2000, true, None);
+        assert_eq!(level(&own, "a", None).level, CoverageLevel::Observed);
+        assert_eq!(level(&own, "b", None).level, CoverageLevel::NotObserved);
+        assert_eq!(level(&watch(950, 2000, true, None), "a", None).level, CoverageLevel::Partial);
+        assert_eq!(level(&watch(950, 2000, true, None), "a", Some(960)).level, CoverageLevel::Observed);
+        assert_eq!(level(&watch(0, 2000, false, None), "a", None).level, CoverageLevel::Partial);
+        assert_eq!(level(&watch(0, 2000, true, Some(3)), "a", None).level, CoverageLevel::Partial);
+        assert_eq!(level(&watch(0, 500, true, None), "a", None).level, CoverageLevel::NotObserved);
+        assert!(level(&watch(0, 500, true, None), "a", None).reason.is_some());
+    }
+}

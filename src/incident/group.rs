@@ -1,0 +1,343 @@
+//! Which kills belong together, and how sure it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::summary::{self, bytes_text};
+use super::survivor::survivors;
+use super::trigger::{Fit, Trigger, claimed, trigger_of};
+use super::{Evidence, HostPart, Incident};
+use crate::finding::Finding;
+use crate::finding::fate::is_open_claim;
+use crate::net::Address;
+use crate::oom::{OomEvent, OomKind};
+use crate::time::Timestamp;
+use crate::words::{Cause, IncidentKind, Scope, Severity, Verdict};
+
+/// A listener's death belongs to a kill when it is seen this close to it, in seconds: the kernel needs a while to
+/// give back a terabyte, and closes sockets after that.
+const DEATH_SECONDS: f64 = 60.0;
+
+/// The incidents of all kills, and of deaths of listeners that no kill explains, in order of time.
+pub fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
+    let mut parts: Vec<HostPart> = Vec::new();
+    for (i, event) in e.events.iter().enumerate() {
+        if event.kind != OomKind::Gpu {
+            parts.push(of_event(e, i, event));
+        }
+    }
+    parts.extend(deaths_without_kill(e, &parts));
+    parts.sort_by(|a, b| (moment(e, a), &a.host).cmp(&(moment(e, b), &b.host)));
+    let groups = grouped(e, &parts);
+    let mut all: Vec<Incident> = groups
+        .into_iter()
+        .map(|members| assemble(e, members.into_iter().filter_map(|i| parts.get(i).cloned()).collect()))
+        .collect();
+    all.sort_by(|a, b| (a.start, &a.id).cmp(&(b.start, &b.id)));
+    all
+}
+
+/// When a part failed.
+fn moment(e: &Evidence<'_>, p: &HostPart) -> Timestamp {
+    p.event.map(|i| e.events[i].time).or(p.died).unwrap_or_default()
+}
+
+fn of_event(e: &Evidence<'_>, index: usize, event: &OomEvent) -> HostPart {
+    let name = event.host.as_deref().unwrap_or("(host unknown)");
+    let host = e.names.canonical(name).to_string();
+    let trigger = trigger_of(e, event);
+    let claim = trigger.as_ref().map(|t| (t, &e.findings[t.finding]));
+    let covered = e.watch.of(e.names, &host, event.time, claim.map(|(_, f)| f.time), e.window);
+    let listener = claim.and_then(|(_, f)| e.listener(f.target));
+    let died = listener
+        .and_then(|l| l.death)
+        .map(|d| d.time)
+        .filter(|d| d.seconds_since(event.time).abs() <= DEATH_SECONDS);
+    let mut part = HostPart {
+        address: claim.map(|(_, f)| f.target.address).or(e.names.addresses(&host).first().copied()),
+        host,
+        event: Some(index),
+        trigger: trigger.clone(),
+        died,
+        verdict: Verdict::Unexplained,
+        reasons: Vec::new(),
+        coverage: covered.level,
+    };
+    match claim {
+        Some((t, f)) => weigh(e, &mut part, event, t, f),
+        None => {
+            let why = match (covered.level, covered.reason) {
+                (crate::words::CoverageLevel::NotObserved, Some(r)) => format!("unexplained: not observed ({r})"),
+                (level, r) => format!(
+                    "unexplained: {level}{}, and no claim to a listener of this host was seen in the {:.0} s before the kill",
+                    r.map_or(String::new(), |r| format!(" ({r})")),
+                    e.max_lag
+                ),
+            };
+            part.reasons.push(why);
+        }
+    }
+    part
+}
+
+/// The verdict on one host, and its reasons. Independent facts make it sure; an assumption holds it back.
+fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f: &Finding) {
+    let mut agree = 0;
+    let claim = claimed(t, f);
+    let effect = f.effects.get(t.effect);
+    let process = event.process.as_deref().unwrap_or("a process");
+    part.reasons.push(format!(
+        "the kernel killed {process}{} {:.1} s after the claim of {}",
+        event.pid.map_or(String::new(), |p| format!(" (pid {p})")),
+        t.lag,
+        bytes_text(claim)
+    ));
+    if t.fit == Fit::Fits {
+        agree += 1;
+        let vm = event.total_vm_bytes.unwrap_or(0);
+        part.reasons.push(format!(
+            "its total-vm of {} kB is the claim and {} besides",
+            vm / 1024,
+            bytes_text(vm.saturating_sub(claim))
+        ));
+    }
+    if let Some(l) = e.listener(f.target) {
+        let (silent, next) = l.silence_after(f.time);
+        let to_the_kill = event.time.seconds_since(f.time);
+        if silent + event.uncertainty_nanos as f64 / 1e9 + 1.0 >= to_the_kill && silent >= 1.0 {
+            agree += 1;
+            let until = if next.is_some() { "until it was gone" } else { "to the end of the capture" };
+            part.reasons.push(format!("the listener {} sent nothing on any connection for {silent:.1} s after it, {until}", f.target));
+        }
+        if let Some(died) = part.died {
+            agree += 1;
+            part.reasons.push(format!(
+                "its connections were closed from its side {:.1} s after the kill ({})",
+                died.seconds_since(event.time),
+                summary::clock(died)
+            ));
+        }
+    }
+    if event.invoked_by.as_deref() == Some("pt_tcpstore") || event.process.as_deref() == Some("pt_tcpstore") {
+        agree += 1;
+        part.reasons.push("the thread that ran out of memory is the store's own (pt_tcpstore)".to_string());
+    }
+    let mut assumed = false;
+    match (f.dialect, effect) {
+        (Some(d), _) => part.reasons.push(format!("the store speaks dialect {d} ({}): {}", d.releases(), known_by(f))),
+        (None, Some(x)) if t.selected => part.reasons.push(format!(
+            "the dialect is not known from the capture; of its readings total-vm selects {} ({} in {})",
+            x.query.unwrap_or("this one"),
+            bytes_text(claim),
+            reading_dialects(f, t.effect)
+        )),
+        (None, _) if f.effects.iter().all(|x| x.outcome == crate::words::Outcome::Allocates) => {}
+        (None, _) => {
+            assumed = true;
+            part.reasons.push("the store's dialect is not known, and not every candidate allocates".to_string());
+        }
+    }
+    if event.time_is_assumed && (t.fit != Fit::Fits || part.died.is_none()) {
+        assumed = true;
+        part.reasons.push(format!("the time of the kill rests on an assumption ({})", event.time_source));
+    }
+    part.verdict = match (agree, assumed) {
+        (2.., false) => Verdict::Confirmed,
+        (1.., _) => Verdict::Probable,
+        _ => Verdict::Possible,
+    };
+}
+
+fn known_by(f: &Finding) -> String {
+    f.evidence.first().cloned().unwrap_or_else(|| "the only candidate".to_string())
+}
+
+/// The dialects whose reading is that of `effect`.
+fn reading_dialects(f: &Finding, effect: usize) -> String {
+    let Some(x) = f.effects.get(effect) else { return String::new() };
+    let mut names: Vec<&str> = f
+        .effects
+        .iter()
+        .filter(|y| (y.query, y.allocates_bytes) == (x.query, x.allocates_bytes))
+        .map(|y| y.dialect.name())
+        .collect();
+    names.dedup();
+    names.join(", ")
+}
+
+/// Listeners that died of a claim on hosts of which no log tells.
+fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
+    let explained: BTreeSet<&str> = parts.iter().filter(|p| p.trigger.is_some()).map(|p| p.host.as_str()).collect();
+    let mut deaths = Vec::new();
+    for l in e.listeners {
+        let host = e.host_of(l.endpoint.address);
+        let Some(death) = l.death else { continue };
+        if explained.contains(host.as_str()) {
+            continue;
+        }
+        let claims: Vec<&Finding> = e.findings.iter().filter(|f| f.target == l.endpoint).collect();
+        let Some(fatal) = crate::finding::fate::fatal_claim(l, &claims) else { continue };
+        let Some(finding) = e.findings.iter().position(|f| f.id == fatal.id) else { continue };
+        let lag = death.time.seconds_since(fatal.time);
+        if lag > e.max_lag {
+            continue;
+        }
+        let effect = fatal.effects.iter().position(|x| x.outcome == crate::words::Outcome::Allocates).unwrap_or(0);
+        let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };
+        let claim = claimed(&trigger, fatal);
+        let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
+        deaths.push(HostPart {
+            host,
+            address: Some(l.endpoint.address),
+            event: None,
+            trigger: Some(trigger),
+            died: Some(death.time),
+            verdict: if fatal.dialect.is_some() { Verdict::Probable } else { Verdict::Possible },
+            reasons: vec![
+                format!("the listener {} died {lag:.1} s after the claim of {} that it never answered", l.endpoint, bytes_text(claim)),
+                "no log with a kill of this host was given: the death of its listener stands in for one, so this is at \
+                 best probable (add the host's kernel log with --oom)"
+                    .to_string(),
+            ],
+            coverage: covered.level,
+        });
+    }
+    deaths
+}
+
+/// What makes triggers one: source, payload or probe; and version mismatches are of one kind.
+fn keys(e: &Evidence<'_>, t: &Trigger) -> Vec<String> {
+    let f = &e.findings[t.finding];
+    let mut keys = vec![format!("source {}", f.source.address), format!("payload {:?}", f.bytes)];
+    if let Some(probe) = f.stray.as_ref().and_then(|s| s.probe) {
+        keys.push(format!("probe {probe}"));
+    }
+    if f.rule == "version-mismatch" {
+        keys.push("version mismatch".to_string());
+    }
+    keys
+}
+
+/// Indices of parts that belong together. Near-linear: parts are joined through keys, then through time.
+fn grouped(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<Vec<usize>> {
+    let mut group: Vec<usize> = (0..parts.len()).collect();
+    fn root(group: &mut [usize], mut i: usize) -> usize {
+        while group[i] != i {
+            group[i] = group[group[i]];
+            i = group[i];
+        }
+        i
+    }
+    let join = |group: &mut Vec<usize>, a: usize, b: usize| {
+        let (a, b) = (root(group, a), root(group, b));
+        group[a.max(b)] = a.min(b);
+    };
+    let mut first: BTreeMap<String, usize> = BTreeMap::new();
+    for (i, p) in parts.iter().enumerate() {
+        for key in p.trigger.iter().flat_map(|t| keys(e, t)) {
+            let other = *first.entry(key).or_insert(i);
+            join(&mut group, other, i);
+        }
+    }
+    // A kill without a trigger goes to its neighbour in time, as long as that lies within the window. Two neighbours
+    // with different triggers are not joined by it: it goes to the nearer one.
+    for i in 0..parts.len() {
+        if parts[i].trigger.is_some() {
+            continue;
+        }
+        let gap = |j: usize| moment(e, &parts[i]).seconds_since(moment(e, &parts[j])).abs();
+        let before = i.checked_sub(1).filter(|j| gap(*j) <= e.window);
+        let after = (i + 1 < parts.len()).then_some(i + 1).filter(|j| gap(*j) <= e.window && parts[*j].trigger.is_some());
+        let nearest = match (before, after) {
+            (Some(b), Some(a)) if parts[b].trigger.is_none() || gap(a) < gap(b) => Some(a),
+            (Some(b), _) => Some(b),
+            (None, a) => a,
+        };
+        if let Some(j) = nearest {
+            join(&mut group, i, j);
+        }
+    }
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for i in 0..parts.len() {
+        groups.entry(root(&mut group, i)).or_default().push(i);
+    }
+    groups.into_values().collect()
+}
+
+fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
+    let triggers: Vec<&Finding> = hosts.iter().filter_map(|h| h.trigger.as_ref()).map(|t| &e.findings[t.finding]).collect();
+    let earliest = triggers.iter().min_by_key(|f| (f.time, &f.id));
+    let first_event = hosts.iter().filter_map(|h| h.event).map(|i| &e.events[i]).min_by_key(|v| (v.time, &v.id));
+    let id = match (earliest, first_event) {
+        (Some(f), _) => f.id.clone(),
+        (None, Some(v)) => v.id.clone(),
+        (None, None) => String::new(),
+    };
+    let failures = || hosts.iter().map(|h| moment(e, h));
+    let start = earliest.map(|f| f.time).or(failures().min()).unwrap_or_default();
+    let end = failures().max().unwrap_or(start);
+    let names: BTreeSet<&str> = hosts.iter().map(|h| h.host.as_str()).collect();
+    let scope = if names.len() > 1 { Scope::Synchronized } else { Scope::SingleHost };
+    let sources: BTreeSet<Address> = triggers.iter().map(|f| f.source.address).collect();
+    let source = (sources.len() == 1).then(|| sources.first().copied()).flatten();
+    let tool = triggers.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
+    let cause = cause(e, &triggers, source);
+    let mut incident = Incident {
+        id,
+        kind: if first_event.is_some() { IncidentKind::Oom } else { IncidentKind::ListenerDeath },
+        scope,
+        verdict: overall(scope, &hosts),
+        start,
+        end,
+        survivors: survivors(e, &hosts, &sources),
+        hosts,
+        source,
+        tool,
+        cause,
+        summary: String::new(),
+        settled_by: Vec::new(),
+    };
+    incident.settled_by = summary::settled_by(e, &incident);
+    incident.summary = summary::summary(e, &incident);
+    incident
+}
+
+/// One explained host does not explain the others: a failure of several is as sure as its second surest host.
+fn overall(scope: Scope, hosts: &[HostPart]) -> Verdict {
+    let mut by_host: BTreeMap<&str, Verdict> = BTreeMap::new();
+    for h in hosts {
+        let v = by_host.entry(&h.host).or_default();
+        *v = (*v).max(h.verdict);
+    }
+    let mut verdicts: Vec<Verdict> = by_host.into_values().collect();
+    verdicts.sort_unstable_by(|a, b| b.cmp(a));
+    match (scope, verdicts.as_slice()) {
+        (Scope::Synchronized, [first, second, ..]) => (*second).max((*first).min(Verdict::Probable)),
+        (_, [first, ..]) => *first,
+        _ => Verdict::Unexplained,
+    }
+}
+
+fn cause(e: &Evidence<'_>, triggers: &[&Finding], source: Option<Address>) -> Cause {
+    if triggers.is_empty() {
+        return Cause::Unknown;
+    }
+    if triggers.iter().all(|f| f.rule == "version-mismatch") {
+        return Cause::VersionMismatch;
+    }
+    // A scanner shows itself by a tool's probes, or by trying several things or places.
+    let probes = triggers.iter().any(|f| f.stray.as_ref().is_some_and(|s| s.tool.is_some()));
+    let tried = |a: Address| {
+        e.findings
+            .iter()
+            .filter(|f| f.source.address == a && f.stray.is_some() && f.severity >= Severity::Notice)
+            .map(|f| (f.target, f.bytes.clone()))
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
+    if probes || source.is_some_and(|a| tried(a) > 1) { Cause::Scan } else { Cause::ForeignClient }
+}
+
+/// Used by tests: whether a finding can be a trigger at all.
+pub(crate) fn may_trigger(f: &Finding) -> bool {
+    is_open_claim(f)
+}

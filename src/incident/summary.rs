@@ -1,0 +1,182 @@
+//! What happened, in plain words.
+
+use std::collections::BTreeSet;
+
+use super::trigger::claimed;
+use super::{Evidence, HostPart, Incident};
+use crate::finding::Finding;
+use crate::time::Timestamp;
+use crate::words::{Cause, CoverageLevel, Scope, Verdict};
+
+/// A size in both readings that people mix up: `962 696 183 808 bytes (0.96 TB, 0.88 TiB)`.
+pub(crate) fn bytes_text(n: u64) -> String {
+    const UNITS: [&str; 4] = ["k", "M", "G", "T"];
+    let digits = n.to_string();
+    let mut grouped = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            grouped.push(' ');
+        }
+        grouped.push(c);
+    }
+    if n < 1000 {
+        return format!("{grouped} bytes");
+    }
+    let (mut decimal, mut binary, mut unit) = (n as f64 / 1e3, n as f64 / 1024.0, 0);
+    while unit + 1 < UNITS.len() && decimal >= 900.0 {
+        decimal /= 1e3;
+        binary /= 1024.0;
+        unit += 1;
+    }
+    let binary_prefix = if unit == 0 { "K" } else { UNITS[unit] };
+    format!("{grouped} bytes ({decimal:.2} {}B, {binary:.3} {binary_prefix}iB)", UNITS[unit])
+}
+
+/// A time of day in UTC with microseconds.
+pub(crate) fn clock(t: Timestamp) -> String {
+    t.to_utc().format("%H:%M:%S%.6fZ").to_string()
+}
+
+fn listed(names: &BTreeSet<&str>) -> String {
+    let all: Vec<&str> = names.iter().copied().collect();
+    match all.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_string(),
+        [head @ .., last] if all.len() <= 6 => format!("{} and {last}", head.join(", ")),
+        [a, b, c, ..] => format!("{a}, {b}, {c} and {} more", all.len() - 3),
+        _ => all.join(" and "),
+    }
+}
+
+/// The sentence or three that begin a report.
+pub(crate) fn summary(e: &Evidence<'_>, i: &Incident) -> String {
+    let hosts: BTreeSet<&str> = i.hosts.iter().map(|h| h.host.as_str()).collect();
+    let explained: Vec<&HostPart> = i.hosts.iter().filter(|h| h.trigger.is_some()).collect();
+    let killed = i.hosts.iter().any(|h| h.event.is_some());
+    let mut text = match (i.scope, killed) {
+        (Scope::Synchronized, true) => format!(
+            "{} hosts ({}) lost a process to the OOM killer between {} and {}.",
+            hosts.len(),
+            listed(&hosts),
+            clock(failure(e, i, true)),
+            clock(failure(e, i, false))
+        ),
+        (Scope::SingleHost, true) => {
+            format!("{} lost a process to the OOM killer at {}.", listed(&hosts), clock(failure(e, i, true)))
+        }
+        (_, false) => format!(
+            "The listeners of {} died between {} and {}; no log tells of a kill.",
+            listed(&hosts),
+            clock(failure(e, i, true)),
+            clock(failure(e, i, false))
+        ),
+    };
+    let first = explained
+        .iter()
+        .filter_map(|h| h.trigger.as_ref())
+        .map(|t| (t, &e.findings[t.finding]))
+        .min_by_key(|(_, f)| f.time);
+    match first {
+        Some((t, f)) => {
+            let lags: Vec<f64> = explained.iter().filter_map(|h| h.trigger.as_ref()).map(|t| t.lag).collect();
+            let (low, high) = (lags.iter().copied().fold(f64::MAX, f64::min), lags.iter().copied().fold(0.0, f64::max));
+            let when = if lags.len() == 1 { format!("{low:.1} s") } else { format!("{low:.1} to {high:.1} s") };
+            let each = if explained.len() == 1 { "its store had" } else { "each store had" };
+            text.push_str(&format!(" {when} earlier {each} been sent {} by {}", what(f), who(e, i)));
+            let effect = f.effects.get(t.effect);
+            let reading = effect.and_then(|x| x.query).unwrap_or("a request");
+            let dialect = effect.map_or("the store", |x| x.dialect.releases());
+            text.push_str(&format!(
+                ", which {dialect} reads as {reading} with {} to come, and allocates.",
+                bytes_text(claimed(t, f))
+            ));
+            let rest = i.hosts.len() - explained.len();
+            if rest > 0 {
+                text.push_str(&format!(" {rest} of the kills remain{} unexplained.", if rest == 1 { "s" } else { "" }));
+            }
+        }
+        None if i.hosts.iter().all(|h| h.coverage == CoverageLevel::NotObserved) => {
+            text.push_str(" No capture shows what reached these hosts before.");
+        }
+        None => text.push_str(" No claim to a listener of theirs was seen before."),
+    }
+    text
+}
+
+fn failure(e: &Evidence<'_>, i: &Incident, first: bool) -> Timestamp {
+    let times = i.hosts.iter().filter_map(|h| h.event.map(|v| e.events[v].time).or(h.died));
+    if first { times.min() } else { times.max() }.unwrap_or(i.start)
+}
+
+fn what(f: &Finding) -> String {
+    match &f.stray {
+        Some(s) => match (s.tool, s.probe) {
+            (Some(tool), Some(probe)) => format!("{tool}'s {probe} probe ({})", s.protocol),
+            _ => format!("bytes of {}", s.protocol),
+        },
+        None => "a malformed request".to_string(),
+    }
+}
+
+fn who(e: &Evidence<'_>, i: &Incident) -> String {
+    match i.source {
+        Some(a) => match e.names.host(a) {
+            Some(name) if name != a.to_string() => format!("{a} ({name})"),
+            _ => a.to_string(),
+        },
+        None => "several sources".to_string(),
+    }
+}
+
+/// The flags that would settle what the verdict assumes.
+pub(crate) fn settled_by(e: &Evidence<'_>, i: &Incident) -> Vec<String> {
+    let mut flags = Vec::new();
+    for h in &i.hosts {
+        let Some(event) = h.event.map(|v| &e.events[v]) else {
+            flags.push(format!("--oom {}=LOG: the kernel log of that host", h.host));
+            continue;
+        };
+        if event.time_is_assumed && h.verdict < Verdict::Confirmed {
+            flags.push(format!("--log-tz {}=ZONE: the zone of its log", h.host));
+        }
+        if h.coverage == CoverageLevel::NotObserved && h.trigger.is_none() {
+            if e.names.addresses(&h.host).is_empty() {
+                flags.push(format!("--hosts FILE: the addresses of {}", h.host));
+            } else {
+                flags.push(format!("a capture of {}", h.host));
+            }
+        }
+    }
+    flags.sort();
+    flags.dedup();
+    flags
+}
+
+/// The headline of an incident: `CONFIRMED: one synchronized failure of 3 hosts, caused by a scan from 192.0.2.250`.
+pub fn headline(e: &Evidence<'_>, i: &Incident) -> String {
+    let hosts: BTreeSet<&str> = i.hosts.iter().map(|h| h.host.as_str()).collect();
+    let what = match i.scope {
+        Scope::Synchronized => format!("one synchronized failure of {} hosts", hosts.len()),
+        Scope::SingleHost => format!("the failure of {}", listed(&hosts)),
+    };
+    let why = match i.cause {
+        Cause::Scan => format!(", caused by a scan from {}", who(e, i)),
+        Cause::VersionMismatch => ", caused by PyTorch clients of another release".to_string(),
+        Cause::ForeignClient => format!(", caused by a stray client at {}", who(e, i)),
+        Cause::Unknown => String::new(),
+    };
+    format!("{}: {what}{why}", i.verdict.text().to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_both_readings() {
+        assert_eq!(bytes_text(962_696_183_808), "962 696 183 808 bytes (0.96 TB, 0.876 TiB)");
+        assert_eq!(bytes_text(268_435_468), "268 435 468 bytes (268.44 MB, 256.000 MiB)");
+        assert_eq!(bytes_text(12), "12 bytes");
+        assert_eq!(bytes_text(65_539), "65 539 bytes (65.54 kB, 64.003 KiB)");
+    }
+}

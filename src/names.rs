@@ -1,0 +1,155 @@
+//! Hosts and their addresses: who is meant when a log says one thing and a packet another.
+
+use std::collections::BTreeMap;
+
+use crate::net::Address;
+
+/// Names and addresses of hosts. A host may have many addresses; names compare without case and domain.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    by_address: BTreeMap<Address, String>,
+    /// Short lower-case name → the name as it was first given, and its addresses.
+    by_name: BTreeMap<String, (String, Vec<Address>)>,
+}
+
+/// A line of a hosts list that was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: required an address and a name, there was {found:?}")]
+pub struct HostsLineError {
+    /// Number of the line, from 1.
+    pub line: u64,
+    /// The line, bounded.
+    pub found: String,
+}
+
+/// The form in which names compare: lower case, without domain. Addresses written as names keep their dots.
+pub fn short(name: &str) -> String {
+    let name = name.trim().trim_end_matches('.').to_ascii_lowercase();
+    if name.parse::<std::net::IpAddr>().is_ok() {
+        return name;
+    }
+    name.split('.').next().unwrap_or_default().to_string()
+}
+
+impl Names {
+    /// Notes that `name` has `address`. The first name of an address stays.
+    pub fn add(&mut self, name: &str, address: Address) {
+        let key = short(name);
+        if key.is_empty() {
+            return;
+        }
+        let (given, addresses) = self.by_name.entry(key).or_insert_with(|| (name.to_string(), Vec::new()));
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+        let given = given.clone();
+        self.by_address.entry(address).or_insert(given);
+    }
+
+    /// Reads a list in the form of /etc/hosts: an address, then names; `#` begins a comment. Loopback, multicast and
+    /// unspecified addresses name no host. Returns the lines that were not understood.
+    pub fn read_hosts(&mut self, text: &str) -> Vec<HostsLineError> {
+        let mut errors = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            let content = line.split('#').next().unwrap_or_default();
+            let mut words = content.split_whitespace();
+            let Some(first) = words.next() else { continue };
+            let address = first.split('%').next().unwrap_or_default().parse::<std::net::IpAddr>();
+            let name = words.next();
+            match (address, name) {
+                (Ok(ip), Some(name)) => {
+                    if ip.is_loopback() || ip.is_multicast() || ip.is_unspecified() {
+                        continue;
+                    }
+                    self.add(name, ip.into());
+                }
+                _ => errors.push(HostsLineError { line: i as u64 + 1, found: content.trim().chars().take(80).collect() }),
+            }
+        }
+        errors
+    }
+
+    /// The name of the host with this address.
+    pub fn host(&self, address: Address) -> Option<&str> {
+        self.by_address.get(&address).map(String::as_str)
+    }
+
+    /// The addresses of a host.
+    pub fn addresses(&self, name: &str) -> &[Address] {
+        self.by_name.get(&short(name)).map(|(_, a)| a.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether the name is known.
+    pub fn knows(&self, name: &str) -> bool {
+        self.by_name.contains_key(&short(name))
+    }
+
+    /// The host's name as it was first given, else `name` itself.
+    pub fn canonical<'a>(&'a self, name: &'a str) -> &'a str {
+        self.by_name.get(&short(name)).map_or(name, |(given, _)| given)
+    }
+
+    /// Whether two names mean one host.
+    pub fn same(&self, a: &str, b: &str) -> bool {
+        short(a) == short(b)
+    }
+
+    /// All names, in order.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.by_name.values().map(|(given, _)| given.as_str())
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// The known name that is the longest leading part of a file's name, ending where a word of the name ends:
+    /// `node-1` is no part of `node-10.pcap`.
+    pub fn of_file(&self, file_name: &str) -> Option<&str> {
+        let file = file_name.to_ascii_lowercase();
+        self.by_name
+            .iter()
+            .flat_map(|(key, (given, _))| [(key.clone(), given), (given.to_ascii_lowercase(), given)])
+            .filter(|(name, _)| {
+                file.strip_prefix(name.as_str())
+                    .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+            })
+            .max_by_key(|(name, _)| name.len())
+            .map(|(_, given)| given.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        let mut n = Names::default();
+        let errors = n.read_hosts(
+            "# the cluster\n192.0.2.11 node-a node-a.example.org\n2001:db8::11 node-a\n192.0.2.1\tnode-1 # rack 1\n\
+             192.0.2.10 node-10\n127.0.0.1 localhost\nnot a host\n192.0.2.9\n",
+        );
+        assert_eq!(errors.iter().map(|e| e.line).collect::<Vec<_>>(), [7, 8]);
+        n
+    }
+
+    #[test]
+    fn a_host_may_have_many_addresses_and_forms_of_its_name() {
+        let n = names();
+        assert_eq!(n.addresses("NODE-A.example.org").len(), 2);
+        assert_eq!(n.host(Address::v4([192, 0, 2, 11])), Some("node-a"));
+        assert_eq!(n.host(Address::v4([127, 0, 0, 1])), None);
+        assert!(n.same("Node-A", "node-a.local"));
+    }
+
+    #[test]
+    fn a_files_name_names_the_longest_host_that_ends_with_a_word() {
+        let n = names();
+        assert_eq!(n.of_file("node-10.pcap"), Some("node-10"));
+        assert_eq!(n.of_file("node-1-eth0.pcap"), Some("node-1"));
+        assert_eq!(n.of_file("node-a.dmesg"), Some("node-a"));
+        assert_eq!(n.of_file("node-abc.pcap"), None);
+        assert_eq!(n.of_file("xnode-a.pcap"), None);
+    }
+}

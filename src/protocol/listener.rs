@@ -1,0 +1,389 @@
+//! One listener, from all its connections: what it speaks, whether it lives.
+
+use crate::net::Endpoint;
+use crate::protocol::observation::FlowObservation;
+use crate::protocol::tcpstore::server::{Backend, Outcome, Server, verdict};
+use crate::protocol::tcpstore::{Dialect, Operation};
+use crate::stream::{Activity, Direction, FlowRecord, PacketRef};
+use crate::time::Timestamp;
+
+/// A server that closes, does so within this time of the bytes it dislikes.
+const AT_ONCE: f64 = 0.3;
+/// A server that says nothing for this long is silent.
+const SILENT: f64 = 0.9;
+/// Closings within this time are one event.
+const BURST: f64 = 2.0;
+/// A companion connection (PyTorch 1.9–2.0) follows the first one within this time.
+const COMPANION: f64 = 1.0;
+/// Strays that the inference looks at; a flood adds nothing.
+const JUDGED: usize = 256;
+
+/// One connection to a listener, at the vantage point nearest to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection<'a> {
+    /// Its record.
+    pub record: &'a FlowRecord,
+    /// What was decoded of it, where it was.
+    pub observation: Option<&'a FlowObservation>,
+    /// The last time at which that vantage point saw anything: a silence lasts at most until then.
+    pub until: Timestamp,
+}
+
+/// A kind of server that the listener may be.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Candidate {
+    /// Its dialect.
+    pub dialect: Dialect,
+    /// Its backend.
+    pub backend: Backend,
+}
+
+impl Candidate {
+    /// Every kind of server, oldest first.
+    pub fn all() -> Vec<Candidate> {
+        let mut all: Vec<Candidate> =
+            Dialect::ALL.iter().map(|d| Candidate { dialect: *d, backend: Backend::Poll }).collect();
+        all.push(Candidate { dialect: Dialect::D, backend: Backend::Libuv });
+        all
+    }
+
+    /// The model that stands for it.
+    pub fn server(self) -> Server {
+        let of_dialect = Server::of_dialect(self.dialect);
+        let found = of_dialect.iter().find(|(_, s)| s.backend == self.backend).or(of_dialect.first());
+        found.map_or_else(|| Server::new(crate::protocol::tcpstore::Release::newest(self.dialect), self.backend), |f| f.1)
+    }
+}
+
+/// How a listener came to be taken for a store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KnownBy {
+    /// A store client and the listener understood each other.
+    Speech,
+    /// A client spoke to it as to a store.
+    Client,
+    /// Its port is one of those watched.
+    Port,
+    /// Another stream named it.
+    Named(String),
+}
+
+/// A statement and the packet that shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Evidence {
+    /// In words.
+    pub text: String,
+    /// The packet to look at.
+    pub packet: Option<PacketRef>,
+}
+
+/// The death of a listener, as its connections show it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Death {
+    /// The first sign.
+    pub time: Timestamp,
+    /// Its packet.
+    pub packet: PacketRef,
+    /// Connections that the listener's side closed within a moment.
+    pub closed: u32,
+    /// Of these: by a reset.
+    pub reset: u32,
+    /// Later attempts that were refused.
+    pub refused: u32,
+}
+
+/// A store, or what may be one.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// How it came to be taken for a store.
+    pub known_by: KnownBy,
+    /// The kinds of server that fit everything seen. Empty: what was seen contradicts itself.
+    pub candidates: Vec<Candidate>,
+    /// Why those.
+    pub evidence: Vec<Evidence>,
+    /// Connections it accepted.
+    pub accepted: u64,
+    /// First packet to or from it.
+    pub first_seen: Option<Timestamp>,
+    /// Last packet to or from it.
+    pub last_seen: Option<Timestamp>,
+    /// Whether and when it died.
+    pub death: Option<Death>,
+    /// When it sent anything.
+    pub activity: Activity,
+}
+
+impl Listener {
+    /// Its dialect, where only one fits.
+    pub fn dialect(&self) -> Option<Dialect> {
+        let first = self.candidates.first()?.dialect;
+        self.candidates.iter().all(|c| c.dialect == first).then_some(first)
+    }
+
+    /// The dialects that fit, oldest first.
+    pub fn dialects(&self) -> Vec<Dialect> {
+        let mut all: Vec<Dialect> = self.candidates.iter().map(|c| c.dialect).collect();
+        all.dedup();
+        all
+    }
+
+    /// Its backend, where only one fits.
+    pub fn backend(&self) -> Option<Backend> {
+        let first = self.candidates.first()?.backend;
+        self.candidates.iter().all(|c| c.backend == first).then_some(first)
+    }
+
+    /// Whether it asks for the validate magic, where that is settled.
+    pub fn validates(&self) -> Option<bool> {
+        let first = self.candidates.first()?.dialect.validates();
+        self.candidates.iter().all(|c| c.dialect.validates() == first).then_some(first)
+    }
+
+    /// How long the listener was silent after `time`, on every connection, and until when: its next sign, its death,
+    /// or the end of what was seen.
+    pub fn silence_after(&self, time: Timestamp) -> (f64, Option<Timestamp>) {
+        let next = self.activity.first_after(time);
+        let died = self.death.map(|d| d.time).filter(|d| *d > time);
+        let next = match (next, died) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let end = next.or(self.last_seen).unwrap_or(time);
+        (end.seconds_since(time), next)
+    }
+}
+
+/// What a listener did with one connection.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Observed {
+    /// It sent payload.
+    Replied,
+    /// It closed at once, after so many seconds.
+    Closed(f64),
+    /// It said nothing for so many seconds.
+    Silent(f64),
+    /// The capture does not tell.
+    Unclear,
+}
+
+/// What the listener did with a connection whose client sent something.
+pub fn observed(connection: &Connection<'_>) -> Observed {
+    let record = connection.record;
+    if record.bytes[Direction::ToClient.index()] > 0 {
+        return Observed::Replied;
+    }
+    let Some(last) = connection.observation.and_then(FlowObservation::last_client_byte) else {
+        return Observed::Unclear;
+    };
+    let (server, client) = (record.server_closed(), record.client_closed());
+    if let Some(closed) = server.filter(|s| client.is_none_or(|c| *s <= c)) {
+        let after = closed.seconds_since(last);
+        return if after <= AT_ONCE { Observed::Closed(after.max(0.0)) } else { Observed::Silent(after) };
+    }
+    let silent = client.unwrap_or(connection.until).seconds_since(last);
+    if silent >= SILENT { Observed::Silent(silent) } else { Observed::Unclear }
+}
+
+/// Studies one listener. `connections` in order of time; `by_port`: its port is one of those watched.
+pub fn study(
+    endpoint: Endpoint,
+    connections: &[Connection<'_>],
+    activity: Activity,
+    by_port: bool,
+    named: Option<&str>,
+) -> Listener {
+    let mut listener = Listener {
+        endpoint,
+        known_by: match named {
+            Some(n) => KnownBy::Named(n.to_string()),
+            None if by_port => KnownBy::Port,
+            None => KnownBy::Client,
+        },
+        candidates: Candidate::all(),
+        evidence: Vec::new(),
+        accepted: connections.iter().filter(|c| c.record.accepted()).count() as u64,
+        first_seen: connections.iter().map(|c| c.record.first).min(),
+        last_seen: connections.iter().map(|c| c.record.last).max(),
+        death: death(connections),
+        activity,
+    };
+    by_speech(&mut listener, connections);
+    by_companion(&mut listener, connections);
+    by_strays(&mut listener, connections);
+    listener
+}
+
+/// Store clients that were answered name the dialect.
+fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
+    for c in connections {
+        let Some(o) = c.observation else { continue };
+        let clean = |d: Dialect| o.facts(d).is_some_and(|f| f.is_clean() && f.answers > 0);
+        if !Dialect::ALL.iter().any(|d| clean(*d)) {
+            continue;
+        }
+        listener.known_by = KnownBy::Speech;
+        let before = listener.dialects();
+        listener.candidates.retain(|k| clean(k.dialect));
+        let after = listener.dialects();
+        if before.len() != after.len() {
+            let first = after.first().and_then(|d| o.facts(*d)).and_then(|f| f.first.as_ref());
+            let names: Vec<&str> = after.iter().map(|d| d.name()).collect();
+            let text = match first {
+                Some(f) => format!(
+                    "{} sent {}{} and was answered: dialect {}",
+                    o.client().address,
+                    f.query,
+                    f.key.as_deref().map_or(String::new(), |k| format!(" {}", k.escape_ascii())),
+                    names.join(" or ")
+                ),
+                None => format!("{} was answered: dialect {}", o.client().address, names.join(" or ")),
+            };
+            listener.evidence.push(Evidence { text, packet: first.map(|f| f.packet) });
+        }
+        if o.facts(Dialect::D).is_some_and(|f| f.asked(Operation::Validate)) && after == [Dialect::D] {
+            break;
+        }
+    }
+}
+
+/// PyTorch 1.9–2.0 opens a second connection for callbacks and leaves it silent; 2.1 does not.
+fn by_companion(listener: &mut Listener, connections: &[Connection<'_>]) {
+    if listener.dialects() != [Dialect::B, Dialect::C] {
+        return;
+    }
+    let mut lone = None;
+    for c in connections {
+        let Some(o) = c.observation else { continue };
+        let Some(first) = o.facts(Dialect::B).filter(|f| f.is_clean()).and_then(|f| f.first.as_ref()) else { continue };
+        let companion = connections.iter().find(|other| {
+            let after = other.record.first.seconds_since(first.time);
+            other.record.client().address == o.client().address
+                && other.record.client() != o.client()
+                && other.record.accepted()
+                && other.record.bytes[0] == 0
+                && (0.0..COMPANION).contains(&after)
+                && other.record.client_closed().is_none_or(|t| t.seconds_since(other.record.first) > COMPANION)
+        });
+        match companion {
+            Some(other) => {
+                listener.candidates.retain(|k| k.dialect == Dialect::B);
+                listener.evidence.push(Evidence {
+                    text: format!("{} opened a second, silent connection, as PyTorch 1.9-2.0 does", o.client().address),
+                    packet: Some(other.record.first_packet),
+                });
+                return;
+            }
+            None if c.record.syn.get().is_some() && c.until.seconds_since(first.time) > 5.0 => lone = Some((o, first)),
+            None => {}
+        }
+    }
+    if let Some((o, first)) = lone {
+        listener.candidates.retain(|k| k.dialect == Dialect::C);
+        listener.evidence.push(Evidence {
+            text: format!("{} opened no second connection, which PyTorch 1.9-2.0 would", o.client().address),
+            packet: Some(first.packet),
+        });
+    }
+}
+
+/// What the listener did with strays and unanswered clients rules servers out that would have done otherwise.
+fn by_strays(listener: &mut Listener, connections: &[Connection<'_>]) {
+    let mut stalled: Vec<(Timestamp, Timestamp)> = Vec::new();
+    let mut ruled_out = 0;
+    for c in connections.iter().filter(|c| c.record.bytes[0] > 0).take(JUDGED) {
+        let Some(o) = c.observation else { continue };
+        let seen = observed(c);
+        let Some(last) = o.last_client_byte() else { continue };
+        let segments: Vec<&[u8]> = o.kept[0].iter().map(|k| k.bytes.as_slice()).collect();
+        let held = stalled.iter().any(|(from, to)| *from <= last && last <= *to);
+        if let Observed::Silent(_) = seen {
+            let end = c.record.client_closed().or(c.record.server_closed()).unwrap_or(c.until);
+            stalled.push((last, end));
+        }
+        let silence_tells_nothing = held && matches!(seen, Observed::Silent(_));
+        if o.gaps > 0 || !o.kept_whole[0] || silence_tells_nothing || listener.candidates.len() < 2 {
+            continue;
+        }
+        let fits = |k: &Candidate| {
+            let model = verdict(&k.server(), &segments);
+            match seen {
+                Observed::Closed(_) => matches!(model.outcome, Outcome::Closes | Outcome::Allocates | Outcome::Unknown),
+                Observed::Silent(_) => {
+                    matches!(model.outcome, Outcome::Waits | Outcome::Allocates | Outcome::Unknown)
+                }
+                Observed::Replied => !matches!(model.outcome, Outcome::Closes | Outcome::Waits),
+                Observed::Unclear => true,
+            }
+        };
+        let before = listener.dialects();
+        let kept: Vec<Candidate> = listener.candidates.iter().copied().filter(fits).collect();
+        // Contradicting everything, it is a fact of its own and rules nothing out.
+        if kept.is_empty() || kept.len() == listener.candidates.len() {
+            continue;
+        }
+        let gone: Vec<String> = listener
+            .candidates
+            .iter()
+            .filter(|k| !kept.contains(k))
+            .map(|k| format!("{} ({})", k.dialect, k.backend.name()))
+            .collect();
+        listener.candidates = kept;
+        ruled_out += 1;
+        if ruled_out <= 4 || listener.dialects() != before {
+            let did = match seen {
+                Observed::Closed(s) => format!("closed the connection {:.1} ms after", s * 1e3),
+                Observed::Silent(s) => format!("stayed silent for {s:.1} s after"),
+                Observed::Replied => "replied to".to_string(),
+                Observed::Unclear => continue,
+            };
+            listener.evidence.push(Evidence {
+                text: format!("it {did} {} bytes from {}: not {}", o.record.bytes[0], o.client().address, gone.join(", ")),
+                packet: o.kept[0].last().map(|k| k.packet),
+            });
+        }
+    }
+}
+
+/// It had accepted connections; then it closed what was open within a moment, and accepted nothing more (or nothing
+/// before it refused). Refusals before it ever listened are no death, nor is a connection that it closed because of
+/// what that connection sent.
+fn death(connections: &[Connection<'_>]) -> Option<Death> {
+    let mut accepts: Vec<Timestamp> = connections.iter().filter_map(|c| c.record.syn_ack.get()).collect();
+    accepts.sort_unstable();
+    let refusals: Vec<Timestamp> =
+        connections.iter().filter(|c| c.record.refused()).filter_map(|c| c.record.rst[1].get()).collect();
+    let last_before = |t: Timestamp| accepts[..accepts.partition_point(|a| *a < t)].last().copied();
+    let refusal = refusals.iter().copied().filter(|r| last_before(*r).is_some()).min();
+    let accept = match refusal {
+        Some(r) => last_before(r)?,
+        None => *accepts.last()?,
+    };
+    let until = refusal.unwrap_or(Timestamp::MAX);
+    let mut closings: Vec<(Timestamp, &FlowRecord)> = connections
+        .iter()
+        .filter(|c| c.record.accepted() && !matches!(observed(c), Observed::Closed(_)))
+        .filter_map(|c| Some((c.record.server_closed()?, c.record)))
+        .filter(|(t, r)| *t > accept && *t <= until && (r.rst[1].get().is_some() || r.client_closed().is_none_or(|c| c >= *t)))
+        .collect();
+    closings.sort_by_key(|(t, r)| (*t, r.server_close_packet));
+    let (first, record) = match closings.first() {
+        Some(first) => *first,
+        None => {
+            let r = connections.iter().map(|c| c.record).find(|r| r.refused() && r.rst[1].get() == refusal)?;
+            (refusal?, r)
+        }
+    };
+    let burst: Vec<_> = closings.iter().take_while(|(t, _)| t.seconds_since(first) <= BURST).collect();
+    if burst.len() < 2 && refusal.is_none() {
+        return None;
+    }
+    Some(Death {
+        time: first,
+        packet: record.server_close_packet,
+        closed: burst.len() as u32,
+        reset: burst.iter().filter(|(_, r)| r.rst[1].get().is_some()).count() as u32,
+        refused: refusals.iter().filter(|r| **r >= first).count() as u32,
+    })
+}

@@ -1,0 +1,152 @@
+//! Kills, and what ties them together.
+
+use serde::Serialize;
+
+use super::{Cause, CoverageLevel, IncidentKind, OomKind, Scope, Verdict, WorkloadKind};
+use crate::time::Timestamp;
+
+/// One kill on one host, from however many logs.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct OomEvent {
+    /// Its identity.
+    pub id: String,
+    /// The host.
+    pub host: Option<String>,
+    /// When, in UTC; `null` when no clock ties the log to the world.
+    pub time: Option<Timestamp>,
+    /// How sure that time is.
+    pub uncertainty_seconds: Option<f64>,
+    /// Who killed it.
+    pub kind: OomKind,
+    /// The process's name, as the kernel cuts it.
+    pub process: Option<String>,
+    /// Its process id.
+    pub pid: Option<u64>,
+    /// Its virtual size, in bytes.
+    pub total_vm_bytes: Option<u64>,
+    /// Its resident anonymous memory, in bytes.
+    pub anon_rss_bytes: Option<u64>,
+    /// Its memory cgroup's path.
+    pub cgroup: Option<String>,
+    /// Who owned it.
+    pub workload: Option<Workload>,
+    /// The lines that tell of it.
+    pub sources: Vec<LogLine>,
+    /// Where the time came from, in words: `boot time of --boot`, `zone of the log`, …
+    pub time_source: Option<String>,
+}
+
+/// The owner of a killed process.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Workload {
+    /// What kind of owner.
+    pub kind: WorkloadKind,
+    /// Its id.
+    pub id: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its namespace.
+    pub namespace: Option<String>,
+}
+
+/// A line of a log.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct LogLine {
+    /// The log's path.
+    pub path: String,
+    /// The line's number, from 1.
+    pub line: Option<u64>,
+}
+
+/// Failures of one or several hosts with what set them off.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Incident {
+    /// Its identity: that of its earliest trigger, else of its first OOM event.
+    pub id: String,
+    /// What it is made of.
+    pub kind: IncidentKind,
+    /// One host or several.
+    pub scope: Scope,
+    /// How sure it is, over all hosts.
+    pub verdict: Verdict,
+    /// The earliest trigger, or the earliest failure.
+    pub start: Option<Timestamp>,
+    /// The latest failure.
+    pub end: Option<Timestamp>,
+    /// Host by host.
+    pub hosts: Vec<IncidentHost>,
+    /// Where the triggers came from.
+    pub source: Option<IncidentSource>,
+    /// What set it off.
+    pub cause: Cause,
+    /// How likely it is that the times fit by accident.
+    pub chance: Option<Chance>,
+    /// Hosts that got the same and lived.
+    pub survivors: Vec<Survivor>,
+    /// What happened, in plain words.
+    pub summary: String,
+    /// Flags that would settle what the verdict assumes.
+    pub settled_by: Vec<String>,
+}
+
+/// One host of an incident.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct IncidentHost {
+    /// Its name, or its address when it has none.
+    pub host: String,
+    /// Its address.
+    pub address: Option<String>,
+    /// The id of its kill in `oom_events`.
+    pub oom_event: Option<String>,
+    /// The id of its trigger in `findings`.
+    pub trigger: Option<String>,
+    /// Seconds from trigger to kill.
+    pub lag_seconds: Option<f64>,
+    /// How sure that is.
+    pub lag_uncertainty_seconds: Option<f64>,
+    /// When its listener was found to be gone.
+    pub listener_died_at: Option<Timestamp>,
+    /// How sure this host's part is.
+    pub verdict: Verdict,
+    /// Why, a sentence each.
+    pub reasons: Vec<String>,
+    /// How much of the time before was watched.
+    pub coverage: CoverageLevel,
+}
+
+/// Where an incident's triggers came from.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct IncidentSource {
+    /// Its address.
+    pub address: String,
+    /// The tool it looks like.
+    pub tool: Option<String>,
+    /// Its name, where the user gave one.
+    pub label: Option<String>,
+    /// Whether the address may stand for several hosts.
+    pub may_be_nat: bool,
+}
+
+/// How likely it is that the times fit by accident.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Chance {
+    /// Such coincidences to be expected in a year.
+    pub expected_per_year: Option<f64>,
+    /// The window that was used, in seconds.
+    pub window_seconds: Option<f64>,
+    /// How it was computed.
+    pub method: Option<String>,
+}
+
+/// A host that got the same bytes and lived.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Survivor {
+    /// Its name, or its address when it has none.
+    pub host: String,
+    /// Its address.
+    pub address: Option<String>,
+    /// The id of its listener in `listeners`.
+    pub listener: Option<String>,
+    /// Why it lived.
+    pub reason: String,
+}

@@ -1,0 +1,165 @@
+//! Who was there: listeners, jobs, communicators, scans, clocks.
+
+use serde::Serialize;
+
+use super::{Protocol, Role};
+use crate::time::Timestamp;
+
+/// An address and port that accepted connections, or that another stream named as doing so.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Listener {
+    /// Its identity.
+    pub id: String,
+    /// Its address.
+    pub address: String,
+    /// Its TCP port.
+    pub port: u16,
+    /// Its host's name.
+    pub host: Option<String>,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// What it is for.
+    pub role: Option<Role>,
+    /// The dialect it speaks, when that is known.
+    pub dialect: Option<String>,
+    /// The dialects that fit what was seen.
+    pub dialect_candidates: Vec<String>,
+    /// The release, or the releases, in words.
+    pub version: Option<String>,
+    /// `poll` or `libuv`.
+    pub backend: Option<String>,
+    /// Whether it asks for the validate magic first.
+    pub validates: Option<bool>,
+    /// The largest claims it takes.
+    pub honours: Option<Honours>,
+    /// How it became known: its own traffic, a port that was given, another stream.
+    pub learned_from: Option<String>,
+    /// Connections it accepted.
+    pub connections: u64,
+    /// First packet to or from it.
+    pub first_seen: Option<Timestamp>,
+    /// Last packet from it.
+    pub last_seen: Option<Timestamp>,
+    /// When it was found to be gone.
+    pub died_at: Option<Timestamp>,
+    /// What its owner should do.
+    pub advice: Option<String>,
+}
+
+/// The largest claims that a listener takes before it refuses.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Honours {
+    /// Bytes of one string; `null` means no limit but memory.
+    pub string_bytes: Option<u64>,
+    /// Keys of one query; `null` means no limit but memory.
+    pub keys: Option<u64>,
+}
+
+/// A training job, as its store shows it.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Job {
+    /// What its rendezvous speaks.
+    pub protocol: Protocol,
+    /// The run id, where one was seen.
+    pub run_id: Option<String>,
+    /// Number of ranks.
+    pub world_size: Option<u64>,
+    /// Who joined.
+    pub participants: Vec<Participant>,
+    /// The id of its store in `listeners`.
+    pub listener: Option<String>,
+}
+
+/// One member of a job.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Participant {
+    /// Its rank, where it was said.
+    pub rank: Option<u64>,
+    /// Its host's name.
+    pub host: Option<String>,
+    /// Its address.
+    pub address: Option<String>,
+    /// When it joined.
+    pub joined: Option<Timestamp>,
+    /// Its last packet.
+    pub last_seen: Option<Timestamp>,
+}
+
+/// An NCCL communicator.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Communicator {
+    /// The magic of its unique id, sixteen hex digits.
+    pub magic: Option<String>,
+    /// `address:port` of its bootstrap root.
+    pub root: Option<String>,
+    /// Number of ranks that it should have.
+    pub nranks: Option<u64>,
+    /// The ranks that checked in.
+    pub ranks: Vec<RankAddress>,
+    /// Whether all of them did.
+    pub complete: bool,
+}
+
+/// A rank that checked in at a bootstrap root.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct RankAddress {
+    /// The rank.
+    pub rank: u64,
+    /// `address:port` that it gave.
+    pub address: Option<String>,
+    /// When.
+    pub time: Option<Timestamp>,
+}
+
+/// Many connections from one source.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Scan {
+    /// Its identity.
+    pub id: String,
+    /// Where it came from.
+    pub source: ScanSource,
+    /// The tool it looks like.
+    pub tool: Option<String>,
+    /// What kind of scan: `syn`, `connect`, `version`, …
+    pub profile: Option<String>,
+    /// Its first packet.
+    pub first: Option<Timestamp>,
+    /// Its last packet.
+    pub last: Option<Timestamp>,
+    /// Number of hosts it touched.
+    pub hosts: u64,
+    /// Number of ports it touched.
+    pub ports: u64,
+    /// Number of connections it tried.
+    pub connections: u64,
+    /// Ids of the findings it caused.
+    pub findings: Vec<String>,
+}
+
+/// The source of a scan.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct ScanSource {
+    /// Its address.
+    pub address: String,
+    /// Its name, where the user gave one.
+    pub label: Option<String>,
+    /// Whether the address may stand for several hosts.
+    pub may_be_nat: bool,
+}
+
+/// How far one host's clock is from another's.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Clock {
+    /// The host.
+    pub host: String,
+    /// Against which host.
+    pub against: Option<String>,
+    /// Seconds to add to the host's times.
+    pub offset_seconds: Option<f64>,
+    /// How sure that is.
+    pub uncertainty_seconds: Option<f64>,
+    /// What it was computed from.
+    pub method: Option<String>,
+    /// Whether times in this report were corrected by it.
+    pub applied: bool,
+}

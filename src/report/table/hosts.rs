@@ -1,0 +1,274 @@
+//! One incident: its hosts, why each verdict, who survived.
+
+use std::collections::BTreeSet;
+
+use super::page::{Page, count, hard, notable, t, verdict};
+use super::verdict::{finding, headline, triggers};
+use crate::report::escape::clean;
+use crate::report::model::{
+    CoverageLevel, Finding, Incident, IncidentHost, OomEvent, OomKind, Report, Severity, Verdict,
+};
+use crate::report::size;
+
+/// Hosts whose reasons are spelled out unless verbose.
+const REASONED: usize = 12;
+
+/// Everything about one incident; `at` is its place, from 0.
+pub(super) fn incident(page: &mut Page, report: &Report, incident: &Incident, at: usize) {
+    if report.incidents.len() > 1 {
+        page.heading(&format!("Incident {} of {}", at + 1, report.incidents.len()));
+        page.hang(&headline(report, incident), 0, 2);
+    }
+    page.gap();
+    if !incident.summary.is_empty() {
+        page.paragraph(&t(&incident.summary));
+        page.gap();
+    }
+    if !incident.hosts.is_empty() {
+        let rows: Vec<_> = incident.hosts.iter().map(|host| row(page, report, host)).collect();
+        page.table(&["Host", "Trigger", "Declared", "OOM kill", "Lag", "Verdict"], &rows, true);
+    }
+    reasons(page, incident);
+    unexplained(page, incident);
+    survivors(page, incident);
+    odds(page, incident);
+}
+
+fn row(page: &Page, report: &Report, host: &IncidentHost) -> Vec<String> {
+    let trigger = host.trigger.as_deref().and_then(|id| finding(report, id));
+    let event = host.oom_event.as_deref().and_then(|id| report.oom_events.iter().find(|e| e.id == id));
+    let mut name = clean(host.host.as_bytes(), 24);
+    if let Some(address) = host.address.as_deref().filter(|a| *a != host.host) {
+        name.push_str(&format!("\n{}", clean(address.as_bytes(), 45)));
+    }
+    let lag = host.lag_seconds.map_or("-".to_string(), |lag| {
+        let mut text = hard(&size::span(lag));
+        if let Some(u) = host.lag_uncertainty_seconds.and_then(notable) {
+            text.push_str(&format!("\n{}", hard(&u)));
+        }
+        text
+    });
+    vec![
+        name,
+        trigger.map_or("none found".to_string(), |f| trigger_cell(page, report, f)),
+        declared_cell(trigger, event),
+        kill_cell(page, host, event),
+        lag,
+        verdict(host.verdict),
+    ]
+}
+
+fn trigger_cell(page: &Page, report: &Report, finding: &Finding) -> String {
+    let mut lines = Vec::new();
+    lines.extend(finding.time.map(|time| hard(&page.times.short(time))));
+    lines.extend(super::evidence::place(report, finding));
+    if let Some(probe) = finding.stray.as_ref().and_then(|s| s.probe.as_deref()) {
+        lines.push(clean(probe.as_bytes(), 24));
+    }
+    lines.join("\n")
+}
+
+/// The claim, and how the killed process's size compares with it.
+fn declared_cell(trigger: Option<&Finding>, event: Option<&OomEvent>) -> String {
+    let declared = trigger.and_then(|f| f.declared.as_ref());
+    let claim = declared.and_then(|d| d.bytes);
+    let mut lines = Vec::new();
+    if let Some(query) = trigger.and_then(|f| f.query.as_deref()) {
+        let field = declared.and_then(|d| d.field.as_deref()).unwrap_or("");
+        lines.push(clean(format!("{query} {field}").trim().as_bytes(), 40));
+    }
+    if let Some(bytes) = claim {
+        lines.push(hard(&format!("{} B", size::grouped(bytes))));
+        lines.push(hard(&size::readings(bytes)));
+    }
+    if let Some(entries) = declared.and_then(|d| d.count) {
+        lines.push(hard(&format!("{} entries", size::grouped(entries))));
+    }
+    if let Some(vm) = event.and_then(|e| e.total_vm_bytes) {
+        lines.push("total-vm".to_string());
+        lines.push(hard(&size::readings(vm)));
+        if let Some(claim) = claim.filter(|claim| *claim > 0) {
+            lines.push(hard(&compared(vm, claim)));
+        }
+    }
+    if lines.is_empty() { "-".to_string() } else { lines.join("\n") }
+}
+
+/// `= claim + 1.03 GB`, `= 0.3 % of claim`.
+fn compared(vm: u64, claim: u64) -> String {
+    let share = vm as f64 / claim as f64 * 100.0;
+    match vm.checked_sub(claim) {
+        Some(more) if share < 1000.0 => {
+            let more = size::readings(more);
+            format!("= claim + {}", more.split(',').next().unwrap_or_default())
+        }
+        _ if share >= 1000.0 => format!("= {:.0} times the claim", share / 100.0),
+        _ => format!("= {share:.1} % of claim"),
+    }
+}
+
+fn kill_cell(page: &Page, host: &IncidentHost, event: Option<&OomEvent>) -> String {
+    let mut lines = Vec::new();
+    match event {
+        Some(event) => {
+            lines.push(match event.time {
+                Some(time) => hard(&page.times.within(time, event.uncertainty_seconds.unwrap_or(0.0))),
+                None => "time unknown".to_string(),
+            });
+            lines.extend(event.uncertainty_seconds.and_then(notable).map(|u| hard(&u)));
+            let process = event.process.as_deref().map(|p| clean(p.as_bytes(), 16));
+            let pid = event.pid.map(|pid| format!("pid{}{pid}", super::page::HARD_SPACE));
+            let who = [process, pid].into_iter().flatten().collect::<Vec<_>>().join(" ");
+            lines.extend(Some(who).filter(|who| !who.is_empty()));
+            if event.kind != OomKind::Host {
+                lines.push(format!("({})", event.kind));
+            }
+        }
+        None => lines.push("-".to_string()),
+    }
+    if let Some(died) = host.listener_died_at {
+        lines.push(format!("listener gone\n{}", hard(&page.times.short(died))));
+    }
+    lines.join("\n")
+}
+
+/// Why each explained host's verdict; hosts with the same reasons are said together.
+fn reasons(page: &mut Page, incident: &Incident) {
+    let mut groups: Vec<(Verdict, &[String], Vec<&str>)> = Vec::new();
+    for host in incident.hosts.iter().filter(|h| h.verdict != Verdict::Unexplained && !h.reasons.is_empty()) {
+        match groups.iter_mut().find(|(v, r, _)| *v == host.verdict && *r == host.reasons.as_slice()) {
+            Some((_, _, hosts)) => hosts.push(&host.host),
+            None => groups.push((host.verdict, &host.reasons, vec![&host.host])),
+        }
+    }
+    if groups.is_empty() {
+        return;
+    }
+    page.heading("Why");
+    for (verdict, reasons, hosts) in groups.iter().take(page.at_most(REASONED)) {
+        page.hang(&format!("{} ({verdict})", names(hosts)), 2, 4);
+        for reason in *reasons {
+            page.bullet(2, &t(reason));
+        }
+    }
+    let hidden = groups.len().saturating_sub(page.at_most(REASONED));
+    if hidden > 0 {
+        page.hang(&format!("and {} (-v shows them)", count(hidden, "more host", "more hosts")), 2, 4);
+    }
+}
+
+/// Names, the first dozen of them.
+fn names(hosts: &[&str]) -> String {
+    let mut text = hosts.iter().take(12).map(|host| clean(host.as_bytes(), 40)).collect::<Vec<_>>().join(", ");
+    if hosts.len() > 12 {
+        text.push_str(&format!(" and {} more", hosts.len() - 12));
+    }
+    text
+}
+
+/// Hosts without an explanation are always named, with what was watched of them; those alike are said together.
+fn unexplained(page: &mut Page, incident: &Incident) {
+    let mut groups: Vec<(CoverageLevel, &[String], Vec<String>)> = Vec::new();
+    for host in incident.hosts.iter().filter(|h| h.verdict == Verdict::Unexplained) {
+        let name = clean(host.host.as_bytes(), 60);
+        match groups.iter_mut().find(|(c, r, _)| *c == host.coverage && *r == host.reasons.as_slice()) {
+            Some((_, _, names)) => names.push(name),
+            None => groups.push((host.coverage, &host.reasons, vec![name])),
+        }
+    }
+    if groups.is_empty() {
+        return;
+    }
+    page.heading("Not explained");
+    for (coverage, reasons, names) in groups {
+        let watched = match coverage {
+            CoverageLevel::NotObserved => "not observed: no capture holds the traffic before the kill",
+            CoverageLevel::Partial => "observed in part: what is missing may hold the trigger",
+            CoverageLevel::Observed => "observed, and nothing that explains the kill was seen",
+        };
+        page.bullet(1, &format!("{}: {watched}", names.join(", ")));
+        for reason in reasons {
+            page.bullet(2, &t(reason));
+        }
+    }
+}
+
+fn survivors(page: &mut Page, incident: &Incident) {
+    if incident.survivors.is_empty() {
+        return;
+    }
+    page.heading("Got the same and lived");
+    for survivor in incident.survivors.iter().take(page.at_most(20)) {
+        let address = survivor.address.as_deref().filter(|a| *a != survivor.host);
+        let address = address.map_or(String::new(), |a| format!(" ({})", clean(a.as_bytes(), 45)));
+        page.bullet(1, &format!("{}{address}: {}", clean(survivor.host.as_bytes(), 60), t(&survivor.reason)));
+    }
+    let hidden = incident.survivors.len().saturating_sub(page.at_most(20));
+    if hidden > 0 {
+        page.hang(&format!("and {} (-v shows them)", count(hidden, "more host", "more hosts")), 2, 4);
+    }
+}
+
+fn odds(page: &mut Page, incident: &Incident) {
+    if incident.chance.is_none() && incident.settled_by.is_empty() {
+        return;
+    }
+    page.gap();
+    if let Some(chance) = &incident.chance {
+        let mut text = match chance.expected_per_year {
+            Some(n) if n.is_finite() && n >= 0.0 => format!("By accident: {}", odd(n)),
+            _ => "By accident: the odds are unknown".to_string(),
+        };
+        if let Some(window) = chance.window_seconds {
+            text.push_str(&format!(", window {}", hard(&size::span(window))));
+        }
+        if let Some(method) = &chance.method {
+            text.push_str(&format!(" ({})", t(method)));
+        }
+        text.push('.');
+        page.hang(&text, 0, 2);
+    }
+    for flag in &incident.settled_by {
+        page.hang(&format!("Would settle it: {}", t(flag)), 0, 2);
+    }
+}
+
+/// A rate a year in words.
+fn odd(n: f64) -> String {
+    if n >= 10.0 {
+        return format!("about {n:.0} such coincidences to be expected in a year");
+    }
+    if n >= 0.1 {
+        return format!("about {n:.1} such coincidences to be expected in a year");
+    }
+    let years = (1.0 / n).round();
+    if years < 1e9 {
+        format!("about one such coincidence to be expected in {} years", hard(&size::grouped(years as u64)))
+    } else {
+        "less than one such coincidence to be expected in a billion years".to_string()
+    }
+}
+
+/// What to do, each thing once: the remedies of the triggers, then of other findings at warning or above.
+pub(super) fn remedies(page: &mut Page, report: &Report) {
+    let triggers = report.incidents.iter().flat_map(|incident| triggers(report, incident));
+    let mut others: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
+    others.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    let mut said = BTreeSet::new();
+    let remedies: Vec<_> = triggers
+        .chain(others)
+        .filter_map(|f| f.remedy.as_deref())
+        .filter(|remedy| !remedy.is_empty() && said.insert(*remedy))
+        .collect();
+    if remedies.is_empty() {
+        return;
+    }
+    page.heading("To do");
+    for remedy in remedies.iter().take(page.at_most(6)) {
+        page.bullet(1, &t(remedy));
+    }
+    let hidden = remedies.len().saturating_sub(page.at_most(6));
+    if hidden > 0 {
+        page.hang(&format!("and {hidden} more (-v shows them)"), 2, 4);
+    }
+}

@@ -1,0 +1,297 @@
+//! A page of text under a width: headings, paragraphs, bullets, tables.
+//!
+//! Colour is kept out of the layout: [`ink`] puts invisible characters around a word, which take no column and which
+//! foreign text cannot hold (it is cleaned of them), and [`Page::finish`] turns them into ANSI sequences or into nothing.
+
+use std::borrow::Cow;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use unicode_width::UnicodeWidthChar;
+
+use super::Style;
+use crate::report::escape::{clean_text, columns, is_unsafe, visible};
+use crate::report::model::{Report, Severity, Verdict};
+use crate::report::size::Times;
+
+/// A space at which no line is broken, until the page is finished.
+pub(super) const HARD_SPACE: char = '\u{a0}';
+
+/// What colours mean here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ink {
+    /// Harm.
+    Red,
+    /// Perhaps harm.
+    Yellow,
+    /// A heading.
+    Bold,
+}
+
+const END: char = '\u{2064}';
+
+impl Ink {
+    fn mark(self) -> char {
+        match self {
+            Ink::Red => '\u{2061}',
+            Ink::Yellow => '\u{2062}',
+            Ink::Bold => '\u{2063}',
+        }
+    }
+
+    fn ansi(mark: char) -> Option<&'static str> {
+        match mark {
+            '\u{2061}' => Some("\x1b[1;31m"),
+            '\u{2062}' => Some("\x1b[33m"),
+            '\u{2063}' => Some("\x1b[1m"),
+            END => Some("\x1b[0m"),
+            _ => None,
+        }
+    }
+}
+
+/// `text` in a colour.
+pub(super) fn ink(ink: Ink, text: &str) -> String {
+    format!("{}{text}{END}", ink.mark())
+}
+
+/// A severity in its colour.
+pub(super) fn severity(severity: Severity) -> String {
+    match severity {
+        Severity::Critical => ink(Ink::Red, severity.text()),
+        Severity::Warning => ink(Ink::Yellow, severity.text()),
+        _ => severity.text().to_string(),
+    }
+}
+
+/// A verdict in its colour.
+pub(super) fn verdict(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Confirmed => ink(Ink::Red, verdict.text()),
+        Verdict::Probable | Verdict::Possible => ink(Ink::Yellow, verdict.text()),
+        Verdict::Unexplained => ink(Ink::Bold, verdict.text()),
+    }
+}
+
+/// Foreign text made safe.
+pub(super) fn t(text: &str) -> Cow<'_, str> {
+    clean_text(text)
+}
+
+/// Text at whose spaces no line is broken: numbers with their units.
+pub(super) fn hard(text: &str) -> String {
+    text.replace(' ', HARD_SPACE.encode_utf8(&mut [0; 4]))
+}
+
+/// An uncertainty that matters beside times of several seconds: a millisecond or more.
+pub(super) fn notable(seconds: f64) -> Option<String> {
+    (seconds.is_nan() || seconds.abs() >= 0.001).then(|| crate::report::size::uncertainty(seconds))
+}
+
+/// `1 host`, `3 hosts`.
+pub(super) fn count(n: usize, one: &str, many: &str) -> String {
+    let number = crate::report::size::grouped(n as u64);
+    hard(&format!("{number} {}", if n == 1 { one } else { many }))
+}
+
+/// Lines of a report in the making.
+pub(super) struct Page {
+    lines: Vec<String>,
+    width: usize,
+    style: Style,
+    /// How instants are shown.
+    pub(super) times: Times,
+}
+
+impl Page {
+    pub(super) fn new(report: &Report, style: &Style) -> Self {
+        let first = report.incidents.iter().filter_map(|i| i.start.or(i.end)).min();
+        let first = first.or_else(|| report.oom_events.iter().filter_map(|e| e.time).min());
+        let first = first.or_else(|| report.findings.iter().filter_map(|f| f.time).min());
+        let first = first.or_else(|| report.captures.iter().filter_map(|c| c.first).min());
+        let times = Times { zone: style.zone, date: first.map(|time| style.zone.date(time)) };
+        Page { lines: Vec::new(), width: style.width.clamp(60, 100), style: *style, times }
+    }
+
+    pub(super) fn verbose(&self) -> bool {
+        self.style.verbose
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// At most `most` of a long list, all of it when verbose.
+    pub(super) fn at_most(&self, most: usize) -> usize {
+        if self.style.verbose { usize::MAX } else { most }
+    }
+
+    /// A heading, with an empty line before it.
+    pub(super) fn heading(&mut self, text: &str) {
+        self.gap();
+        self.hang(&ink(Ink::Bold, text), 0, 2);
+    }
+
+    /// An empty line, unless there is one.
+    pub(super) fn gap(&mut self) {
+        if self.lines.last().is_some_and(|line| !line.is_empty()) {
+            self.lines.push(String::new());
+        }
+    }
+
+    /// A paragraph.
+    pub(super) fn paragraph(&mut self, text: &str) {
+        self.hang(text, 0, 0);
+    }
+
+    /// A bullet, `depth` steps in.
+    pub(super) fn bullet(&mut self, depth: usize, text: &str) {
+        let indent = depth * 2;
+        self.hang(&format!("-{HARD_SPACE}{text}"), indent, indent + 2);
+    }
+
+    /// Text wrapped at spaces, its first line indented by `first` columns and the others by `rest`.
+    pub(super) fn hang(&mut self, text: &str, first: usize, rest: usize) {
+        let text = self.fit(text);
+        let mut line = " ".repeat(first);
+        let mut used = first;
+        let mut indent = first;
+        for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
+            let need = columns(word);
+            let space = usize::from(used > indent);
+            if used + space + need <= self.width {
+                if space == 1 {
+                    line.push(' ');
+                }
+                line.push_str(word);
+                used += space + need;
+                continue;
+            }
+            if used > indent {
+                self.push(std::mem::replace(&mut line, " ".repeat(rest)));
+                (used, indent) = (rest, rest);
+            }
+            // A word wider than the line is cut where the line ends.
+            for c in word.chars() {
+                let need = c.width().unwrap_or(0);
+                if used + need > self.width {
+                    self.push(std::mem::replace(&mut line, " ".repeat(rest)));
+                    (used, indent) = (rest, rest);
+                }
+                line.push(c);
+                used += need;
+            }
+        }
+        self.push(line);
+    }
+
+    /// A line that is never broken, for bytes in columns and commands; the caller keeps it within the width.
+    pub(super) fn exactly(&mut self, text: &str) {
+        let text = self.fit(text);
+        if columns(&text) <= self.width {
+            self.push(text);
+        } else {
+            self.hang(&text, 0, 2);
+        }
+    }
+
+    /// A table. Cells may hold newlines; `lines` draws a line between rows.
+    pub(super) fn table(&mut self, header: &[&str], rows: &[Vec<String>], lines: bool) {
+        let mut table = Table::new();
+        table.load_style(match (self.style.unicode, lines) {
+            (true, true) => presets::UTF8_FULL,
+            (true, false) => presets::UTF8_FULL_CONDENSED,
+            (false, true) => presets::ASCII_FULL,
+            (false, false) => presets::ASCII_FULL_CONDENSED,
+        });
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(self.width as u16);
+        table.set_header(header.iter().map(|cell| cell.to_string()).collect::<Vec<_>>());
+        for row in rows {
+            table.add_row(row.iter().map(|cell| self.fit(cell)).collect::<Vec<_>>());
+        }
+        for line in table.lines() {
+            self.push(line.trim_end().to_string());
+        }
+    }
+
+    fn push(&mut self, line: String) {
+        self.lines.push(line);
+    }
+
+    /// The last net: nothing unsafe gets through but ink and newlines, and nothing but ASCII on an ASCII page.
+    fn fit(&self, text: &str) -> String {
+        let mut fitted = String::with_capacity(text.len());
+        let mut chars = text.chars();
+        let mut digit = false;
+        while let Some(c) = chars.next() {
+            let after_digit = std::mem::replace(&mut digit, c.is_ascii_digit());
+            match c {
+                // `962 696 183 808` stays on one line, whoever wrote it.
+                ' ' if after_digit && thousand(chars.as_str()) => fitted.push(HARD_SPACE),
+                '\n' | HARD_SPACE => fitted.push(c),
+                c if Ink::ansi(c).is_some() => fitted.push(c),
+                c if is_unsafe(c) => fitted.push_str(&visible(c)),
+                c if c.is_ascii() || self.style.unicode => fitted.push(c),
+                c => match ascii(c) {
+                    Some(text) => fitted.push_str(text),
+                    None => fitted.push_str(&visible(c)),
+                },
+            }
+        }
+        fitted
+    }
+
+    /// The text, with colour or without.
+    pub(super) fn finish(self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            let mut open = false;
+            for c in line.chars() {
+                match Ink::ansi(c) {
+                    Some(_) if !self.style.colour => {}
+                    Some(ansi) => {
+                        open = c != END;
+                        text.push_str(ansi);
+                    }
+                    None if c == HARD_SPACE => text.push(' '),
+                    None => text.push(c),
+                }
+            }
+            if open {
+                text.push_str("\x1b[0m");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Whether `text` begins with exactly three digits.
+fn thousand(text: &str) -> bool {
+    match text.as_bytes() {
+        [a, b, c, rest @ ..] => {
+            [a, b, c].iter().all(|d| d.is_ascii_digit()) && !rest.first().is_some_and(u8::is_ascii_digit)
+        }
+        _ => false,
+    }
+}
+
+/// How an ASCII page writes what our own texts use.
+fn ascii(c: char) -> Option<&'static str> {
+    Some(match c {
+        '±' => "+/-",
+        '…' => "...",
+        'µ' => "u",
+        '–' | '—' | '−' | '‐' | '‑' => "-",
+        '→' => "->",
+        '←' => "<-",
+        '≥' => ">=",
+        '≤' => "<=",
+        '≈' => "~",
+        '×' => "x",
+        '·' | '•' => "*",
+        '‘' | '’' => "'",
+        '“' | '”' | '«' | '»' => "\"",
+        _ => return None,
+    })
+}

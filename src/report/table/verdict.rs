@@ -1,0 +1,254 @@
+//! The first lines: what happened, how sure that is, and what was watched.
+
+use std::cmp::Reverse;
+
+use super::page::{Ink, Page, count, ink, t};
+use crate::report::model::{
+    Cause, CoverageLevel, Finding, Incident, IncidentKind, Protocol, Report, Severity, Verdict,
+};
+use crate::report::size::grouped;
+
+/// Incidents, the surest first, then in order of time.
+pub(super) fn by_weight(report: &Report) -> Vec<&Incident> {
+    let mut incidents: Vec<&Incident> = report.incidents.iter().collect();
+    incidents.sort_by_key(|i| (Reverse(i.verdict), Reverse(i.hosts.len()), i.start));
+    incidents
+}
+
+/// The trigger of each host of an incident, in the order of its hosts, none twice.
+pub(super) fn triggers<'a>(report: &'a Report, incident: &'a Incident) -> Vec<&'a Finding> {
+    let mut found: Vec<&Finding> = Vec::new();
+    for id in incident.hosts.iter().filter_map(|host| host.trigger.as_deref()) {
+        if let Some(finding) = finding(report, id) {
+            if !found.iter().any(|f| f.id == finding.id) {
+                found.push(finding);
+            }
+        }
+    }
+    found
+}
+
+/// The finding of that id.
+pub(super) fn finding<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
+    report.findings.iter().find(|finding| finding.id == id)
+}
+
+/// The verdict on an incident in one sentence, without a full stop:
+/// `CONFIRMED: one synchronized failure of 3 hosts, caused by a scan from 192.0.2.250 (nmap TerminalServerCookie)`.
+///
+/// Names from the wire are cleaned.
+pub fn headline(report: &Report, incident: &Incident) -> String {
+    let verdict = incident.verdict.text().to_uppercase();
+    let text = format!("{verdict}: {}, {}", what(incident), cause(report, incident));
+    text.replace(super::page::HARD_SPACE, " ")
+}
+
+fn what(incident: &Incident) -> String {
+    let hosts = match incident.hosts.as_slice() {
+        [] => "no named host".to_string(),
+        [one] => t(&one.host).into_owned(),
+        [one, two] => format!("2 hosts ({}, {})", t(&one.host), t(&two.host)),
+        many => count(many.len(), "host", "hosts"),
+    };
+    let one_host = incident.hosts.len() <= 1;
+    match incident.kind {
+        IncidentKind::Oom if one_host => format!("an OOM kill on {hosts}"),
+        IncidentKind::Oom if incident.scope == crate::report::model::Scope::Synchronized => {
+            format!("one synchronized failure of {hosts}")
+        }
+        IncidentKind::Oom => format!("OOM kills on {hosts}"),
+        IncidentKind::NcclInit => format!("an NCCL communicator that never came up on {hosts}"),
+        IncidentKind::NcclSplit => format!("an NCCL communicator split that failed on {hosts}"),
+        IncidentKind::ListenerDeath if one_host => format!("the death of a listener on {hosts}"),
+        IncidentKind::ListenerDeath => format!("the death of listeners on {hosts}"),
+    }
+}
+
+fn cause(report: &Report, incident: &Incident) -> String {
+    let triggers = triggers(report, incident);
+    if triggers.is_empty() && incident.source.is_none() {
+        let watched = incident.hosts.iter().filter(|h| h.coverage == CoverageLevel::Observed).count();
+        return match watched {
+            0 if incident.hosts.iter().all(|h| h.coverage == CoverageLevel::NotObserved) => {
+                "no capture watched it".to_string()
+            }
+            w if w == incident.hosts.len() => "no trigger found in the captures that watched it".to_string(),
+            _ => "no trigger found in what was watched".to_string(),
+        };
+    }
+    let how = match incident.verdict {
+        Verdict::Confirmed => "caused by",
+        Verdict::Probable => "probably caused by",
+        Verdict::Possible => "possibly caused by",
+        Verdict::Unexplained => "not explained by",
+    };
+    let who = match incident.cause {
+        Cause::Scan => "a scan",
+        Cause::VersionMismatch => "a client of another PyTorch or NCCL release (no scan)",
+        Cause::ForeignClient => "a client of another protocol",
+        Cause::Unknown => "messages of unknown origin",
+    };
+    let mut text = format!("{how} {who}");
+    let address = incident.source.as_ref().map(|s| s.address.as_str());
+    let address = address.or_else(|| triggers.iter().find_map(|f| f.source.as_ref()).map(|s| s.address.as_str()));
+    if let Some(address) = address {
+        text.push_str(&format!(" from {}", t(address)));
+    }
+    if let Some(label) = incident.source.as_ref().and_then(|s| s.label.as_deref()) {
+        text.push_str(&format!(", \"{}\",", t(label)));
+    }
+    let tool = incident.source.as_ref().and_then(|s| s.tool.as_deref());
+    let stray = triggers.iter().find_map(|f| f.stray.as_ref());
+    let tool = tool.or_else(|| stray.and_then(|s| s.tool.as_deref()));
+    let mut probes: Vec<&str> = Vec::new();
+    for probe in triggers.iter().filter_map(|f| f.stray.as_ref()?.probe.as_deref()) {
+        if !probes.contains(&probe) {
+            probes.push(probe);
+        }
+    }
+    let mut names: Vec<String> = tool.into_iter().map(|tool| t(tool).into_owned()).collect();
+    if let Some(probe) = probes.first() {
+        names.push(t(probe).into_owned());
+    }
+    if probes.len() > 1 {
+        names.push(format!("and {} more probes", probes.len() - 1));
+    }
+    if !names.is_empty() {
+        text.push_str(&format!(" ({})", names.join(" ")));
+    }
+    text
+}
+
+/// The verdict, the coverage, and what stands above everything else.
+pub(super) fn lead(page: &mut Page, report: &Report) {
+    let incidents = by_weight(report);
+    match incidents.first() {
+        Some(first) => {
+            let line = headline(report, first);
+            let colour = if first.verdict == Verdict::Unexplained { Ink::Bold } else { Ink::Red };
+            page.hang(&ink(colour, &line), 0, 2);
+            for other in incidents.iter().skip(1).take(page.at_most(4)) {
+                page.hang(&format!("also {}", headline(report, other)), 0, 2);
+            }
+            let hidden = incidents.len().saturating_sub(1).saturating_sub(page.at_most(4));
+            if hidden > 0 {
+                page.paragraph(&format!("and {}, below", count(hidden, "more incident", "more incidents")));
+            }
+        }
+        None => page.hang(&ink(Ink::Bold, &quiet(report)), 0, 2),
+    }
+    if report.incomplete {
+        let text = "INCOMPLETE: reading stopped early. What stands here is true, but it is not all.";
+        page.paragraph(&ink(Ink::Yellow, text));
+    }
+    coverage(page, report);
+    if incidents.is_empty() {
+        watched(page, report);
+    }
+    if report.totals.unread > 0 {
+        let unread = count(report.totals.unread.try_into().unwrap_or(usize::MAX), "input was", "inputs were");
+        page.paragraph(&format!("{unread} not read: see \"Inputs\" at the end."));
+    }
+    for note in &report.notes {
+        page.hang(&format!("Note: {}", t(note)), 0, 2);
+    }
+    if let Some(date) = page.times.date {
+        let zone = match page.times.zone {
+            crate::report::size::Zone::Utc => "UTC".to_string(),
+            crate::report::size::Zone::Local => "in the local zone".to_string(),
+            crate::report::size::Zone::Fixed(offset) => format!("at UTC{offset}"),
+        };
+        page.paragraph(&format!("Times are {zone}, of {date} where no date stands with them."));
+    }
+}
+
+/// The first line when there is no incident.
+fn quiet(report: &Report) -> String {
+    let at = |severity| report.findings.iter().filter(|f| f.severity == severity).count();
+    match (at(Severity::Critical), at(Severity::Warning)) {
+        (0, 0) => "No incident, and nothing flagged at warning or above.".to_string(),
+        (critical, warning) => {
+            format!("No incident, but {critical} critical and {warning} warning findings: see \"Findings\".")
+        }
+    }
+}
+
+fn coverage(page: &mut Page, report: &Report) {
+    let coverage = &report.coverage;
+    if coverage.oom_hosts == 0 {
+        return;
+    }
+    let mut text = format!("{} of {} OOM hosts observed", grouped(coverage.observed), grouped(coverage.oom_hosts));
+    if coverage.partial > 0 {
+        text.push_str(&format!(", {} in part", grouped(coverage.partial)));
+    }
+    if coverage.not_observed > 0 {
+        text.push_str(&format!(", {} not observed", grouped(coverage.not_observed)));
+    }
+    text.push('.');
+    page.paragraph(&ink(Ink::Bold, &text));
+    for host in coverage.hosts.iter().filter(|h| h.coverage != CoverageLevel::Observed).take(page.at_most(12)) {
+        let level = if host.coverage == CoverageLevel::Partial { "observed in part" } else { "not observed" };
+        let mut text = format!("{}: {level}", t(&host.host));
+        if let (Some(from), Some(to)) = (host.from, host.to) {
+            text.push_str(&format!(", captures hold {} to {}", page.times.short(from), page.times.short(to)));
+        }
+        if let Some(drops) = host.drops.filter(|drops| *drops > 0) {
+            text.push_str(&format!(", {} packets dropped while capturing", grouped(drops)));
+        }
+        if host.gaps > 0 {
+            text.push_str(&format!(", {} gaps", grouped(host.gaps)));
+        }
+        if let Some(reason) = &host.reason {
+            text.push_str(&format!(" ({})", t(reason)));
+        }
+        page.bullet(1, &text);
+    }
+    let others = coverage.hosts.iter().filter(|h| h.coverage != CoverageLevel::Observed).count();
+    let hidden = others.saturating_sub(page.at_most(12));
+    if hidden > 0 {
+        page.hang(&format!("and {} (-v shows them)", count(hidden, "more host", "more hosts")), 2, 4);
+    }
+}
+
+/// What a "no" rests on.
+fn watched(page: &mut Page, report: &Report) {
+    let of_kind = |kind| report.inputs.iter().filter(|i| i.kind == Some(kind) && i.error.is_none()).count();
+    let logs = of_kind(crate::report::model::InputKind::Log);
+    let mut text = match logs {
+        0 => "No log was given, so no OOM kill could be seen".to_string(),
+        logs => {
+            format!("{} in {}", count(report.oom_events.len(), "OOM event", "OOM events"), count(logs, "log", "logs"))
+        }
+    };
+    let totals = &report.totals;
+    text.push_str(&format!(
+        "; {}, {} packets, {} TCP flows",
+        count(report.captures.len(), "capture", "captures"),
+        grouped(totals.packets),
+        grouped(totals.flows)
+    ));
+    let first = report.captures.iter().filter_map(|c| c.first).min();
+    let last = report.captures.iter().filter_map(|c| c.last).max();
+    if let (Some(first), Some(last)) = (first, last) {
+        text.push_str(&format!(", from {} to {}", page.times.short(first), page.times.short(last)));
+    }
+    text.push('.');
+    page.paragraph(&text);
+    let mut known: Vec<String> = Vec::new();
+    for protocol in [Protocol::Tcpstore, Protocol::Nccl, Protocol::Gloo] {
+        let n = report.listeners.iter().filter(|l| l.protocol == protocol).count();
+        if n > 0 {
+            known.push(format!("{protocol} at {}", count(n, "listener", "listeners")));
+        }
+    }
+    if known.is_empty() {
+        page.paragraph(&ink(
+            Ink::Yellow,
+            "No stream of a known protocol was seen: this says nothing about stores on ports that these captures do \
+             not hold. --port names the ports of stores, --nccl-port those of NCCL roots.",
+        ));
+    } else {
+        page.paragraph(&format!("Known protocols seen: {}.", known.join(", ")));
+    }
+}
