@@ -23,5 +23,6 @@ pub use kind::{CaptureFormat, Compression, Kind, SNIFF_LENGTH, Sniffed, sniff, s
 pub use limits::Limits;
 pub use packet::{LinkType, Packet};
 pub use reader::Reader;
+pub use source::unpacked;
 pub use summary::{ByteOrder, Form, Identity, Interface, Summary};
 pub use write::Writer;

@@ -147,3 +147,22 @@ impl<R: BufRead> Read for Lz4<R> {
         }
     }
 }
+
+
+/// The content of the file at `path`, through one layer of compression: for logs, which come packed as captures do.
+///
+/// # Errors
+/// The system's, from opening the file or setting up a decoder.
+pub fn unpacked(path: &std::path::Path, limits: &Limits) -> io::Result<Box<dyn Read + Send>> {
+    let mut file = std::fs::File::open(path)?;
+    let mut head = Vec::new();
+    Read::by_ref(&mut file).take(super::SNIFF_LENGTH as u64).read_to_end(&mut head)?;
+    let kind = super::sniff(&head);
+    let whole = io::Cursor::new(head).chain(file);
+    match kind {
+        super::Kind::Compressed(compression) => {
+            Ok(Box::new(decoder(compression, Box::new(whole), limits)?.take(limits.max_output)))
+        }
+        _ => Ok(Box::new(whole)),
+    }
+}

@@ -1,0 +1,233 @@
+//! Capture sets: rotated files of one capture are read one after the other, different captures side by side.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::scan::{ScanOptions, SetObservations, SetScan};
+use crate::capture::{Limits, Reader, Summary};
+use crate::net::{Address, Endpoint};
+use crate::time::Timestamp;
+
+/// One capture.
+#[derive(Clone, Debug)]
+pub(super) struct Capture {
+    /// Its index among the captures of the analysis.
+    pub(super) index: u32,
+    /// Where it is; `-` is standard input.
+    pub(super) path: PathBuf,
+    /// The set that it may share with others, by name.
+    pub(super) stem: (PathBuf, String),
+    /// The host that its name suggests.
+    pub(super) host: Option<String>,
+}
+
+/// What became of reading one capture.
+#[derive(Debug, Default)]
+pub(super) struct ReadCapture {
+    pub(super) summary: Option<Summary>,
+    pub(super) error: Option<String>,
+    /// The set it belongs to.
+    pub(super) set: Option<u32>,
+}
+
+/// One set, read.
+#[derive(Debug)]
+pub(super) struct Set {
+    /// Its captures, in order of time.
+    pub(super) captures: Vec<u32>,
+    /// What it holds.
+    pub(super) seen: SetObservations,
+    /// First and last packet.
+    pub(super) span: Option<(Timestamp, Timestamp)>,
+    /// The address that (nearly) all its packets come from or go to: the host it was taken on.
+    pub(super) own: Option<Address>,
+    /// The host it was taken on, by the names of its captures.
+    pub(super) host: Option<String>,
+}
+
+/// A file waits to be read again for at most this much memory of first packets.
+const AHEAD_NANOS: i64 = 1_000_000_000;
+
+/// Files that may be one capture, in order of their first packet.
+pub(super) fn groups(captures: &[Capture]) -> Vec<Vec<Capture>> {
+    let mut by_stem: BTreeMap<_, Vec<(Option<Timestamp>, Capture)>> = BTreeMap::new();
+    for c in captures {
+        let key = (c.stem.clone(), c.host.clone());
+        by_stem.entry(key).or_default().push((None, c.clone()));
+    }
+    let mut groups: Vec<Vec<Capture>> = by_stem
+        .into_values()
+        .map(|mut members| {
+            if members.len() > 1 {
+                for (first, c) in &mut members {
+                    *first = first_time(c);
+                }
+                members.sort_by_key(|(first, c)| (first.is_none(), *first, c.index));
+            }
+            members.into_iter().map(|(_, c)| c).collect()
+        })
+        .collect();
+    groups.sort_by_key(|g: &Vec<Capture>| g.iter().map(|c| c.index).min());
+    groups
+}
+
+fn first_time(c: &Capture) -> Option<Timestamp> {
+    let mut reader = Reader::open(&c.path, &Limits::default()).ok()?;
+    Some(reader.next().ok()??.time)
+}
+
+/// Reads all groups, on `threads` threads. What comes out does not depend on their number.
+pub(super) fn read_all(
+    groups: &[Vec<Capture>],
+    options: &ScanOptions,
+    threads: usize,
+) -> (Vec<Set>, BTreeMap<u32, ReadCapture>) {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<BTreeMap<usize, (Vec<Set>, BTreeMap<u32, ReadCapture>)>> = Mutex::new(BTreeMap::new());
+    let work = || {
+        while let Some((i, group)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, groups.get(i)?))) {
+            let read = read_group(group, options);
+            if let Ok(mut done) = done.lock() {
+                done.insert(i, read);
+            }
+        }
+    };
+    let threads = threads.clamp(1, groups.len().max(1));
+    if threads == 1 {
+        work();
+    } else {
+        std::thread::scope(|s| (0..threads).for_each(|_| drop(s.spawn(work))));
+    }
+    let mut sets = Vec::new();
+    let mut captures = BTreeMap::new();
+    for (more, read) in done.into_inner().unwrap_or_default().into_values() {
+        let base = sets.len() as u32;
+        for (index, mut r) in read {
+            r.set = r.set.map(|s| s + base);
+            captures.insert(index, r);
+        }
+        for mut set in more {
+            let number = sets.len() as u32;
+            set.seen.flows.iter_mut().for_each(|f| f.set = number);
+            sets.push(set);
+        }
+    }
+    (sets, captures)
+}
+
+/// Reads the files of one group. A file that begins before the one before it has ended is no continuation of it.
+fn read_group(group: &[Capture], options: &ScanOptions) -> (Vec<Set>, BTreeMap<u32, ReadCapture>) {
+    let mut sets: Vec<Set> = Vec::new();
+    let mut read = BTreeMap::new();
+    let mut open: Option<(SetScan, Vec<u32>, Option<(Timestamp, Timestamp)>)> = None;
+    let host = group.first().and_then(|c| c.host.clone());
+    let close = |open: &mut Option<(SetScan, Vec<u32>, Option<(Timestamp, Timestamp)>)>, sets: &mut Vec<Set>| {
+        if let Some((scan, captures, span)) = open.take() {
+            let seen = scan.finish();
+            let own = own_address(&seen);
+            sets.push(Set { captures, seen, span, own, host: host.clone() });
+        }
+    };
+    for capture in group {
+        let mut outcome = ReadCapture::default();
+        let reader = if capture.path.as_os_str() == "-" {
+            Reader::from_read("-", Box::new(std::io::stdin()), &Limits::default())
+        } else {
+            Reader::open(&capture.path, &Limits::default())
+        };
+        let mut reader = match reader {
+            Ok(reader) => reader,
+            Err(e) => {
+                outcome.error = Some(without_name(&e.to_string(), &capture.path));
+                read.insert(capture.index, outcome);
+                continue;
+            }
+        };
+        let mut first = true;
+        loop {
+            match reader.next() {
+                Ok(Some(packet)) => {
+                    if first {
+                        first = false;
+                        let before = open.as_ref().and_then(|(_, _, span)| span.map(|s| s.1));
+                        if before.is_some_and(|b| packet.time.0 < b.0.saturating_sub(AHEAD_NANOS)) {
+                            close(&mut open, &mut sets);
+                        }
+                        if open.is_none() {
+                            open = Some((SetScan::new(0, options.clone()), Vec::new(), None));
+                        }
+                        if let Some((_, captures, _)) = &mut open {
+                            captures.push(capture.index);
+                        }
+                        outcome.set = Some(sets.len() as u32);
+                    }
+                    if let Some((scan, _, _)) = &mut open {
+                        scan.packet(capture.index, &packet);
+                    }
+                }
+                Ok(None) => break,
+                Err(e) => {
+                    outcome.error = Some(without_name(&e.to_string(), &capture.path));
+                    break;
+                }
+            }
+        }
+        let summary = reader.into_summary();
+        if let (Some((_, _, span)), Some(from), Some(to)) = (&mut open, summary.first(), summary.last()) {
+            let (a, b) = span.unwrap_or((from, to));
+            *span = Some((a.min(from), b.max(to)));
+        }
+        outcome.summary = Some(summary);
+        read.insert(capture.index, outcome);
+    }
+    close(&mut open, &mut sets);
+    (sets, read)
+}
+
+/// Errors of a reader begin with the capture's name, which a report says beside it.
+fn without_name(error: &str, path: &std::path::Path) -> String {
+    let name = path.to_string_lossy();
+    error.strip_prefix(&*name).and_then(|e| e.strip_prefix(": ")).unwrap_or(error).to_string()
+}
+
+/// Reads a set again, for the flows to these listeners only.
+pub(super) fn read_again(
+    set: u32,
+    captures: &[Capture],
+    options: &ScanOptions,
+    listeners: &HashSet<Endpoint>,
+) -> SetObservations {
+    let options = ScanOptions { only: Some(listeners.clone()), ..options.clone() };
+    let mut scan = SetScan::new(set, options);
+    for capture in captures {
+        let Ok(mut reader) = Reader::open(&capture.path, &Limits::default()) else { continue };
+        while let Ok(Some(packet)) = reader.next() {
+            scan.packet(capture.index, &packet);
+        }
+    }
+    let mut seen = scan.finish();
+    seen.flows.iter_mut().for_each(|f| f.set = set);
+    seen
+}
+
+/// The address that at least nineteen of twenty TCP packets come from or go to; none where two are as frequent.
+fn own_address(seen: &SetObservations) -> Option<Address> {
+    let mut count: BTreeMap<Address, u64> = BTreeMap::new();
+    let mut total = 0;
+    for r in &seen.records {
+        let packets = u64::from(r.packets[0]) + u64::from(r.packets[1]);
+        total += packets;
+        *count.entry(r.client().address).or_default() += packets;
+        if r.server().address != r.client().address {
+            *count.entry(r.server().address).or_default() += packets;
+        }
+    }
+    let frequent: Vec<Address> =
+        count.iter().filter(|(_, n)| **n * 20 >= total * 19 && total > 0).map(|(a, _)| *a).collect();
+    match frequent.as_slice() {
+        [one] => Some(*one),
+        _ => None,
+    }
+}
