@@ -1,1 +1,37 @@
 //! Log text → OOM events.
+//!
+//! A [`Scanner`] takes one log line by line and yields [`OomSighting`]s; [`merge`] makes one [`OomEvent`] of all the
+//! sightings of one kill, in however many logs. Nothing here opens a file or reads a clock.
+//!
+//! A line passes these stages: `prefilter` (may it speak of an OOM at all?), `envelope` (whose line is it?), `format`
+//! (its time, its host, its message), `kernel` or one of the user-space wordings (what does it say?), `assembly` (the
+//! lines of one kill belong together).
+
+mod assembly;
+mod envelope;
+mod event;
+mod format;
+mod host;
+mod instant;
+mod kernel;
+mod merge;
+mod options;
+mod prefilter;
+mod scanner;
+mod stamp;
+mod text;
+mod workload;
+mod zone;
+
+pub use event::{EventTime, OomEvent, OomKind, OomSighting, Role, Source};
+pub use format::Format;
+pub use host::same_host;
+pub use instant::{InstantError, parse_instant};
+pub use merge::{Merged, merge};
+pub use options::Options;
+pub use scanner::{LogSummary, MAX_LINE, NotUnderstood, Scanner};
+pub use workload::{Workload, WorkloadKind};
+pub use zone::{Zone, ZoneError};
+
+#[cfg(test)]
+mod tests;
