@@ -190,7 +190,7 @@ impl Buffer {
         let ratio = packed.limits.max_expansion_ratio;
         let limit = if self.total > packed.limits.max_output {
             format!("{} bytes of content", packed.limits.max_output)
-        } else if self.total > Limits::RATIO_FROM && self.total / ratio.max(1) > input {
+        } else if self.total > packed.limits.ratio_from && self.total / ratio.max(1) > input {
             format!("{ratio} bytes out for one in")
         } else {
             return;

@@ -8,8 +8,10 @@ pub struct Limits {
     pub max_record: usize,
     /// The most bytes that a compressed capture may unpack to.
     pub max_output: u64,
-    /// The most bytes out for one byte in, of a compressed capture; looked at once [`Limits::RATIO_FROM`] bytes are out.
+    /// The most bytes out for one byte in, of a compressed capture. Input is taken up to 256 KiB ahead.
     pub max_expansion_ratio: u64,
+    /// Output below this many bytes is never called a bomb for its ratio: small captures of one packet repeated pack well.
+    pub ratio_from: u64,
     /// The most memory that an xz decoder may take, in bytes (`xz -9` needs 65 MiB).
     pub max_xz_memory: u64,
     /// The largest zstd window taken, as a power of two (the zstd tool's default is 27: 128 MiB).
@@ -17,9 +19,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Output below this many bytes is never called a bomb for its ratio: small captures of one packet repeated pack well.
-    pub const RATIO_FROM: u64 = 64 << 20;
-
     /// `max_record` in a form that additions cannot overflow.
     pub(super) fn record(&self) -> u32 {
         self.max_record.clamp(65_536, 1 << 30) as u32
@@ -33,6 +32,7 @@ impl Default for Limits {
             max_record: 16 << 20,
             max_output: 1 << 40,
             max_expansion_ratio: 1000,
+            ratio_from: 64 << 20,
             max_xz_memory: 128 << 20,
             max_zstd_window_log: 27,
         }

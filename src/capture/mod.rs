@@ -18,6 +18,9 @@ mod source;
 mod summary;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::CaptureError;
 pub use kind::{CaptureFormat, Compression, Kind, SNIFF_LENGTH, Sniffed, sniff, sniff_path};
 pub use limits::Limits;

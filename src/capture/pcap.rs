@@ -189,10 +189,17 @@ impl<const BIG: bool> Pcap<BIG> {
         }
     }
 
-    /// Whether `bytes` begin with a header that may come after `header`, odd as that is.
+    /// Whether `bytes` begin with a header that may come after `header`, odd as that is: one that needs no second look,
+    /// or one that is odd in the same way (several very large records, or times years apart, in a row).
     fn follows(&self, header: &Header, bytes: &[u8]) -> bool {
         let near = Pcap::<BIG> { low: header.seconds.wrapping_sub(YEAR), window: 2 * YEAR, ..*self };
-        self.header(bytes).is_some_and(|next| self.sane(&next) || near.sane(&next))
+        let Some(next) = self.header(bytes) else { return false };
+        let possible = |h: &Header| {
+            h.captured > 0 && (h.captured..=self.max_record).contains(&h.original) && h.fraction < 1_000_000_000
+        };
+        let in_time = [self, &near].iter().any(|p| next.seconds.wrapping_sub(p.low) <= p.window);
+        let in_size = header.captured.max(next.captured) <= self.plausible;
+        self.sane(&next) || near.sane(&next) || (possible(header) && possible(&next) && (in_time || in_size))
     }
 
     /// Skips to the next place where [`CHAIN`] records follow one another, or as many as there are before the end;
