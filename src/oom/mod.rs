@@ -29,7 +29,7 @@ pub use host::same_host;
 pub use instant::{InstantError, parse_instant};
 pub use merge::{Merged, merge};
 pub use options::Options;
-pub use scanner::{LogSummary, MAX_LINE, NotUnderstood, Scanner};
+pub use scanner::{LogSummary, MAX_LINE, NotUnderstood, Scanner, looks_like_a_log};
 pub use workload::{Workload, WorkloadKind};
 pub use zone::{Zone, ZoneError};
 

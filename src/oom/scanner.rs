@@ -60,6 +60,21 @@ pub struct LogSummary {
     pub sightings: Vec<OomSighting>,
 }
 
+/// Whether a text whose beginning is `head` is a log that a [`Scanner`] can read: a line of it has the header of a known
+/// format, or says something of an OOM.
+pub fn looks_like_a_log(head: &[u8]) -> bool {
+    let mut scanner = Scanner::new("", &Options { year: Some(2000), ..Options::default() });
+    for (number, line) in (1..).zip(head.split(|b| *b == b'\n').take(400)) {
+        let bare = line.trim_ascii();
+        if !bare.is_empty() && super::format::peel(bare).format != Format::Plain {
+            return true;
+        }
+        scanner.line(number, line);
+    }
+    let summary = scanner.finish();
+    summary.format.is_some_and(|f| f != Format::Plain) || !summary.sightings.is_empty() || summary.not_understood > 0
+}
+
 /// How the lines of a log are to be read.
 enum Mode {
     Lines,

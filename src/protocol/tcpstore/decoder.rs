@@ -27,8 +27,9 @@ impl Default for DecodeOptions {
 
 /// The decoder of one connection in one dialect.
 ///
-/// Feed it both streams in the order the packets were seen. Where chunks are cut does not matter, with one
-/// exception that only concerns stale answers: see [`Answer::stale`](super::Answer::stale).
+/// Feed it both streams in the order the packets were seen. Where chunks are cut does not matter; where packets
+/// end decides only whether a zero is the late answer to a WAIT that was given up
+/// ([`Answer::stale`](super::Answer::stale)): a server sends each answer at once.
 ///
 /// Memory: under 1 KiB at rest; in a message, what [`DecodeOptions`] keeps. Never a declared length.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl Connection {
         let Connection { requests, answers, options, .. } = self;
         match direction {
             Direction::Client => requests.end(&mut |signal| pass_on(signal, answers, options, out)),
-            Direction::Server => answers.end(out),
+            Direction::Server => answers.end(options, out),
         }
     }
 }

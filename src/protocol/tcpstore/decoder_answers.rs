@@ -95,6 +95,8 @@ enum Choice {
     Callback(Change),
     /// Nothing is outstanding.
     Nothing,
+    /// Not to be told before the whole packet is there.
+    Hold,
     /// The request at this index cannot be answered so.
     Wrong(usize),
 }
@@ -112,6 +114,10 @@ pub(super) struct Answers {
     watching: bool,
     recognized: bool,
     faults: u8,
+    /// `early` holds the bytes of one packet that begin with a zero which may answer a WAIT that was given up.
+    held: bool,
+    /// The held bytes are all there: decide.
+    settling: bool,
 }
 
 impl Answers {
@@ -127,6 +133,8 @@ impl Answers {
             watching: false,
             recognized: true,
             faults: 0,
+            held: false,
+            settling: false,
         }
     }
 
@@ -137,6 +145,7 @@ impl Answers {
 
     /// Notes a request of the client: what it will be answered with, and what it says about earlier ones.
     pub(super) fn expect(&mut self, expected: Expected, options: &DecodeOptions, out: &mut impl FnMut(Event)) {
+        self.settle(options, out);
         if self.align != Align::Matched {
             if self.faults >= MAX_FAULTS {
                 return;
@@ -178,6 +187,21 @@ impl Answers {
             self.align = Align::Lost(from);
         }
         self.early.clear();
+        self.held = false;
+    }
+
+    /// Decides about held bytes: their packet is over, or the client has gone on.
+    fn settle(&mut self, options: &DecodeOptions, out: &mut impl FnMut(Event)) {
+        if !self.held {
+            return;
+        }
+        self.held = false;
+        self.settling = true;
+        let held = std::mem::take(&mut self.early);
+        for piece in held.chunks() {
+            self.read(&piece, options, out);
+        }
+        self.settling = false;
     }
 
     pub(super) fn feed(&mut self, chunk: &Chunk<'_>, options: &DecodeOptions, out: &mut impl FnMut(Event)) {
@@ -190,6 +214,14 @@ impl Answers {
         let Some(bytes) = chunk.bytes.get(old..).filter(|b| !b.is_empty()) else { return };
         let chunk = Chunk { offset: self.next, bytes, ..*chunk };
         self.next = self.next.saturating_add(bytes.len() as u64);
+        if self.held && self.early.ends_in(chunk.packet) && bytes.len() <= MAX_EARLY {
+            self.early.push(chunk.offset, bytes, chunk.packet, chunk.time);
+            if self.early.bytes().len() > MAX_EARLY {
+                self.settle(options, out);
+            }
+            return;
+        }
+        self.settle(options, out);
         self.read(&chunk, options, out);
     }
 
@@ -243,6 +275,11 @@ impl Answers {
                     if rest.len() > MAX_EARLY || self.early.bytes().len() > MAX_EARLY {
                         self.refuse_early(out);
                     }
+                    return;
+                }
+                Choice::Hold => {
+                    self.early.push(offset, rest, chunk.packet, chunk.time);
+                    self.held = true;
                     return;
                 }
                 Choice::Wrong(i) => {
@@ -307,6 +344,14 @@ impl Answers {
             (Some(i), Some(_)) if byte == 0 => Choice::Request(i),
             (None, None) => Self::zero(byte, 0),
             (_, Some(i)) => match self.pending.get(i) {
+                Some(p)
+                    if byte == 0
+                        && shape(p.query, p.keys) != Shape::Code
+                        && rest.len() <= MAX_EARLY
+                        && !self.settling =>
+                {
+                    Choice::Hold
+                }
                 Some(p) if byte == 0 && is_stale_zero(shape(p.query, p.keys), rest) => Choice::Request(0),
                 Some(p) if shape(p.query, p.keys) == Shape::Code && code(p.query, byte).is_none() => Choice::Wrong(i),
                 _ => Choice::Request(i),
@@ -349,6 +394,7 @@ impl Answers {
             return;
         }
         let length = end - self.next;
+        self.settle(options, out);
         if let Some(open) = &mut self.open
             && open.blob.as_mut().is_some_and(|b| b.pass(length))
         {
@@ -374,7 +420,8 @@ impl Answers {
         }
     }
 
-    pub(super) fn end(&mut self, out: &mut impl FnMut(Event)) {
+    pub(super) fn end(&mut self, options: &DecodeOptions, out: &mut impl FnMut(Event)) {
+        self.settle(options, out);
         self.refuse_early(out);
         if let Some(open) = &self.open {
             out(Event::Unfinished(open.unfinished(self.next)));

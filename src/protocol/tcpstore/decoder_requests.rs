@@ -165,7 +165,7 @@ impl Requests {
         while let Some(rest) = bytes.get(at..).filter(|r| !r.is_empty()) {
             let sample = rest.get(..plausible::WINDOW + 64).unwrap_or(rest);
             // `…00 | length | /key` is also how a count ends and its first key begins: the zero is no SET.
-            let end_of_integer = rest.first() == Some(&0) && before << 8 == 0;
+            let end_of_integer = rest.first() == Some(&0) && before << 24 == 0;
             match plausible::request(self.dialect, sample) {
                 Plausible::Yes if !end_of_integer || self.dialect.validates() => {
                     found = true;

@@ -5,31 +5,46 @@ mod decoder;
 mod decoder_answers;
 mod decoder_requests;
 mod dialect;
+mod elastic;
 mod event;
 mod evidence;
 mod facts;
 mod field;
+mod gloo_blob;
+mod key;
 mod narrow;
+mod pickle;
 mod pieces;
 mod plausible;
 pub mod release;
 mod request;
 pub mod server;
+mod socket_address;
+mod unique_id;
 mod watch;
 
 pub use answer::{Answer, AnswerKind};
 pub use decoder::{Connection, DecodeOptions};
 pub use dialect::{Dialect, Operation};
+pub use elastic::{Agent, ElasticError, ElasticState, parse_elastic_state};
 pub use event::{DECLARED_MIN_BYTES, DECLARED_MIN_KEYS, Declared, Direction, Event, Place, Unfinished, ValidateFault};
 pub use evidence::{Candidates, DialectSet, first_bytes, middle_bytes};
 pub use facts::{Decoding, Facts, FirstRequest, is_store_key};
 pub use field::Field;
+pub use gloo_blob::parse_gloo_blob;
+pub use key::{Purpose, purpose};
 pub use narrow::{Evidence, FlowReadings, Narrowed, Partner, Reading, narrow};
 pub use release::Release;
+pub use pickle::PickleError;
 pub use request::{Message, Part, VALIDATE_MAGIC};
+pub use unique_id::{NcclUniqueId, UNIQUE_ID_BYTES, parse_nccl_unique_id};
 pub use watch::{Callback, Change};
 
 #[cfg(test)]
 mod decoder_tests;
+#[cfg(test)]
+mod gap_tests;
+#[cfg(test)]
+mod round_trip_tests;
 #[cfg(test)]
 mod trial;

@@ -172,7 +172,7 @@ pub fn narrow<'a>(flows: impl IntoIterator<Item = &'a FlowReadings>) -> Narrowed
 
 impl Narrowed {
     fn versions(&mut self, d: &Reading) {
-        if let Some((query, packet)) = d.queries.iter().max_by_key(|(q, _)| q.since_in_d()) {
+        if let Some((query, packet)) = d.queries.iter().rev().max_by_key(|(q, _)| q.since_in_d()) {
             let (since, packet) = (query.since_in_d(), *packet);
             if self.since.is_none_or(|s| s < since) {
                 self.since = Some(since);

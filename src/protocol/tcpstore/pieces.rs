@@ -41,6 +41,11 @@ impl Pieces {
         *self = Pieces::default();
     }
 
+    /// Whether `packet` carried the last byte.
+    pub(super) fn ends_in(&self, packet: PacketRef) -> bool {
+        self.marks.last().is_some_and(|(_, p, _)| *p == packet)
+    }
+
     /// The bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -1,0 +1,95 @@
+//! Gloo's address blobs: where the pairs of a rank listen.
+
+use super::socket_address::endpoint;
+use crate::net::Endpoint;
+
+/// `sockaddr_storage`, in bytes.
+const STORAGE: usize = 128;
+/// `sockaddr_storage` and an i64 sequence number, in bytes.
+const ADDRESS: usize = STORAGE + 8;
+/// No more endpoints are read from one blob.
+const MAX_ENDPOINTS: usize = 4096;
+
+/// The endpoints of a Gloo address blob; empty when it is none.
+///
+/// Three layouts: (2.4 and later) u64 host-name length, host name, u64 136, address, then i64 pair identifiers;
+/// (1.8–1.13) 136 bytes a peer; (1.4) 128 bytes a peer. Bytes of a `sockaddr_storage` behind the address proper
+/// are whatever was on the sender's stack and mean nothing.
+pub fn parse_gloo_blob(bytes: &[u8]) -> Vec<Endpoint> {
+    if let Some(endpoint) = named(bytes) {
+        return vec![endpoint];
+    }
+    for width in [ADDRESS, STORAGE] {
+        if bytes.is_empty() || bytes.len() % width != 0 || bytes.len() / width > MAX_ENDPOINTS {
+            continue;
+        }
+        let all: Option<Vec<Endpoint>> = bytes.chunks_exact(width).map(endpoint).collect();
+        if let Some(all) = all {
+            return all;
+        }
+    }
+    Vec::new()
+}
+
+/// The layout that begins with the host's name.
+fn named(bytes: &[u8]) -> Option<Endpoint> {
+    let (length, rest) = number(bytes)?;
+    let length = usize::try_from(length).ok().filter(|n| (1..=255).contains(n))?;
+    let (name, rest) = rest.split_at_checked(length)?;
+    let (size, rest) = number(rest)?;
+    let identifiers = rest.len().checked_sub(ADDRESS)?;
+    let sound = name.iter().all(u8::is_ascii_graphic) && size == ADDRESS as u64 && identifiers % 8 == 0;
+    sound.then(|| endpoint(rest)).flatten()
+}
+
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (head, tail) = bytes.split_at_checked(8)?;
+    Some((u64::from_le_bytes(head.try_into().ok()?), tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{connections, decode_as};
+    use super::super::{Dialect, Event, Purpose, purpose};
+    use super::*;
+
+    /// Blobs that real ranks set, by key.
+    fn blobs(file: &str, port: u16, dialect: Dialect) -> Vec<(String, Vec<Endpoint>, Option<Purpose>)> {
+        let mut found = Vec::new();
+        for pieces in connections(file, port).values() {
+            for e in decode_as(dialect, pieces, false) {
+                let Event::Request(m) = e else { continue };
+                let (Some(key), Some(value)) = (m.key(), m.value()) else { continue };
+                if value.length >= 100 {
+                    let name = String::from_utf8(key.bytes.clone()).unwrap();
+                    found.push((name, parse_gloo_blob(&value.bytes), purpose(&key.bytes, Some(&value.bytes))));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn real_blobs_of_three_layouts_name_the_pairs() {
+        for (version, port, dialect) in
+            [("1.4.0", 29511, Dialect::A0), ("1.8.0", 29511, Dialect::A1), ("2.10.0", 29512, Dialect::D)]
+        {
+            let found = blobs(&format!("gloo/gloo-{version}.pcap"), port, dialect);
+            assert!(found.len() >= 2, "{version}: {found:?}");
+            for (key, endpoints, purpose) in found {
+                assert_eq!(purpose, Some(Purpose::GlooAddress), "{version} {key}");
+                assert!(
+                    !endpoints.is_empty() && endpoints.iter().all(|e| e.port > 1024),
+                    "{version} {key} {endpoints:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_no_blob() {
+        for bytes in [&[][..], &[0; 128], &[7; 136], b"192.0.2.11", &[2, 0]] {
+            assert_eq!(parse_gloo_blob(bytes), []);
+        }
+    }
+}
