@@ -31,7 +31,11 @@ pub(super) fn findings(page: &mut Page, report: &Report) {
     if !groups.is_empty() {
         let shown = groups.iter().take(page.at_most(ROWS));
         let rows: Vec<_> = shown.map(|group| row(page, report, group)).collect();
-        page.table(&["Severity, time", "From, to", "Packet", "Rule, and what happened"], &rows, true);
+        let header: &[&str] = match page.narrow() {
+            true => &["Severity, packet", "From, to", "Rule, and what happened"],
+            false => &["Severity, time", "From, to", "Packet", "Rule, and what happened"],
+        };
+        page.table(header, &rows, true);
         let hidden = groups.len().saturating_sub(rows.len());
         if hidden > 0 {
             page.paragraph(&format!("and {} (-v shows them)", count(hidden, "more row", "more rows")));
@@ -122,6 +126,10 @@ fn row(page: &Page, report: &Report, group: &Group<'_>) -> Vec<String> {
         places.push(format!("and {} more", size::grouped((group.others.len() + 1 - SPELLED) as u64)));
     }
     let place = if places.is_empty() { "-".to_string() } else { places.join("\n") };
+    if page.narrow() {
+        when.push(place);
+        return vec![when.join("\n"), from.join("\n"), what(finding)];
+    }
     vec![when.join("\n"), from.join("\n"), place, what(finding)]
 }
 

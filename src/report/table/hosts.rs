@@ -1,9 +1,9 @@
 //! One incident: its hosts, why each verdict, who survived.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::page::{Page, count, hard, notable, t, verdict};
-use super::verdict::{finding, headline, triggers};
+use super::verdict::{headline, triggers, triggers_by_id};
 use crate::report::escape::clean;
 use crate::report::model::{
     CoverageLevel, Finding, Incident, IncidentHost, OomEvent, OomKind, Report, Severity, Verdict,
@@ -25,8 +25,22 @@ pub(super) fn incident(page: &mut Page, report: &Report, incident: &Incident, at
         page.gap();
     }
     if !incident.hosts.is_empty() {
-        let rows: Vec<_> = incident.hosts.iter().map(|host| row(page, report, host)).collect();
-        page.table(&["Host", "Trigger", "Declared", "OOM kill", "Lag", "Verdict"], &rows, true);
+        let triggers = triggers_by_id(report, incident);
+        let events: HashMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
+        let rows: Vec<_> = incident
+            .hosts
+            .iter()
+            .map(|host| {
+                let trigger = host.trigger.as_deref().and_then(|id| triggers.get(id)).copied();
+                let event = host.oom_event.as_deref().and_then(|id| events.get(id)).copied();
+                row(page, report, host, trigger, event)
+            })
+            .collect();
+        let header: &[&str] = match page.narrow() {
+            true => &["Host", "Trigger", "Declared", "OOM kill, lag"],
+            false => &["Host", "Trigger", "Declared", "OOM kill", "Lag", "Verdict"],
+        };
+        page.table(header, &rows, true);
     }
     reasons(page, incident);
     unexplained(page, incident);
@@ -34,9 +48,13 @@ pub(super) fn incident(page: &mut Page, report: &Report, incident: &Incident, at
     odds(page, incident);
 }
 
-fn row(page: &Page, report: &Report, host: &IncidentHost) -> Vec<String> {
-    let trigger = host.trigger.as_deref().and_then(|id| finding(report, id));
-    let event = host.oom_event.as_deref().and_then(|id| report.oom_events.iter().find(|e| e.id == id));
+fn row(
+    page: &Page,
+    report: &Report,
+    host: &IncidentHost,
+    trigger: Option<&Finding>,
+    event: Option<&OomEvent>,
+) -> Vec<String> {
     let mut name = clean(host.host.as_bytes(), 24);
     if let Some(address) = host.address.as_deref().filter(|a| *a != host.host) {
         name.push_str(&format!("\n{}", clean(address.as_bytes(), 45)));
@@ -48,14 +66,15 @@ fn row(page: &Page, report: &Report, host: &IncidentHost) -> Vec<String> {
         }
         text
     });
-    vec![
-        name,
-        trigger.map_or("none found".to_string(), |f| trigger_cell(page, report, f)),
-        declared_cell(trigger, event),
-        kill_cell(page, host, event),
-        lag,
-        verdict(host.verdict),
-    ]
+    let trigger_cell = trigger.map_or("none found".to_string(), |f| trigger_cell(page, report, f));
+    let declared = declared_cell(trigger, event);
+    let kill = kill_cell(page, host, event);
+    let verdict = verdict(host.verdict);
+    if page.narrow() {
+        vec![format!("{name}\n{verdict}"), trigger_cell, declared, format!("{kill}\nlag {lag}")]
+    } else {
+        vec![name, trigger_cell, declared, kill, lag, verdict]
+    }
 }
 
 fn trigger_cell(page: &Page, report: &Report, finding: &Finding) -> String {
@@ -135,8 +154,10 @@ fn kill_cell(page: &Page, host: &IncidentHost, event: Option<&OomEvent>) -> Stri
 /// Why each explained host's verdict; hosts with the same reasons are said together.
 fn reasons(page: &mut Page, incident: &Incident) {
     let mut groups: Vec<(Verdict, &[String], Vec<&str>)> = Vec::new();
+    let mut places = HashMap::new();
     for host in incident.hosts.iter().filter(|h| h.verdict != Verdict::Unexplained && !h.reasons.is_empty()) {
-        match groups.iter_mut().find(|(v, r, _)| *v == host.verdict && *r == host.reasons.as_slice()) {
+        let place = *places.entry((host.verdict, &host.reasons)).or_insert(groups.len());
+        match groups.get_mut(place) {
             Some((_, _, hosts)) => hosts.push(&host.host),
             None => groups.push((host.verdict, &host.reasons, vec![&host.host])),
         }
@@ -169,9 +190,11 @@ fn names(hosts: &[&str]) -> String {
 /// Hosts without an explanation are always named, with what was watched of them; those alike are said together.
 fn unexplained(page: &mut Page, incident: &Incident) {
     let mut groups: Vec<(CoverageLevel, &[String], Vec<String>)> = Vec::new();
+    let mut places = HashMap::new();
     for host in incident.hosts.iter().filter(|h| h.verdict == Verdict::Unexplained) {
         let name = clean(host.host.as_bytes(), 60);
-        match groups.iter_mut().find(|(c, r, _)| *c == host.coverage && *r == host.reasons.as_slice()) {
+        let place = *places.entry((host.coverage, &host.reasons)).or_insert(groups.len());
+        match groups.get_mut(place) {
             Some((_, _, names)) => names.push(name),
             None => groups.push((host.coverage, &host.reasons, vec![name])),
         }

@@ -1,6 +1,6 @@
 //! What was read, what was not, and what was wrong with it: nothing is lost silently.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::page::{Ink, Page, count, hard, ink, t};
 use crate::report::escape::clean;
@@ -73,18 +73,15 @@ fn read(report: &Report) -> String {
     format!("Read: {}.", parts.join(", "))
 }
 
-/// Messages with the paths they hold for.
+/// Messages with the paths they hold for: the same one about a path is said once, though input and capture both have it.
 #[derive(Default)]
 struct Messages {
-    by_text: BTreeMap<String, Vec<String>>,
+    by_text: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Messages {
     fn add(&mut self, text: String, path: &str) {
-        let paths = self.by_text.entry(text).or_default();
-        if !paths.iter().rev().take(4).any(|known| known == path) {
-            paths.push(path.to_string());
-        }
+        self.by_text.entry(text).or_default().insert(path.to_string());
     }
 
     fn show(&self, page: &mut Page, label: &str) {

@@ -18,7 +18,7 @@ pub(super) fn oom_events(page: &mut Page, report: &Report) {
     }
     page.heading("OOM events outside incidents");
     let rows: Vec<_> = events.iter().take(page.at_most(20)).map(|event| oom_row(page, event)).collect();
-    page.table(&["Host", "Time", "Kind", "Process", "Size", "Log"], &rows, false);
+    page.table(&["Host, time", "Process, killed by", "Size", "Log"], &rows, true);
     rest(page, events.len(), rows.len());
 }
 
@@ -40,7 +40,7 @@ fn oom_row(page: &Page, event: &OomEvent) -> Vec<String> {
         format!("{}{line}", clean(name.as_bytes(), 30))
     });
     let host = event.host.as_deref().map_or("unknown".to_string(), |h| clean(h.as_bytes(), 30));
-    vec![host, time, event.kind.to_string(), process, sizes.join("\n"), log]
+    vec![format!("{host}\n{time}"), format!("{process}\n({})", event.kind), sizes.join("\n"), log]
 }
 
 /// Listeners that speak something known, or that died, or that need advice.
@@ -55,7 +55,11 @@ pub(super) fn listeners(page: &mut Page, report: &Report) {
     page.heading("Listeners");
     if !shown.is_empty() {
         let rows: Vec<_> = shown.iter().take(page.at_most(20)).map(|listener| listener_row(page, listener)).collect();
-        page.table(&["Listener", "Speaks", "Validates", "Died at", "Advice"], &rows, true);
+        let header: &[&str] = match page.narrow() {
+            true => &["Listener", "Speaks", "Advice"],
+            false => &["Listener", "Speaks", "Validates", "Died at", "Advice"],
+        };
+        page.table(header, &rows, true);
         rest(page, shown.len(), rows.len());
     }
     if others > 0 {
@@ -90,6 +94,11 @@ fn listener_row(page: &Page, listener: &Listener) -> Vec<String> {
     };
     let died = listener.died_at.map_or("-".to_string(), |time| ink(Ink::Red, &hard(&page.times.short(time))));
     let advice = listener.advice.as_deref().map_or("-".to_string(), |a| clean(a.as_bytes(), 300));
+    if page.narrow() {
+        speaks.push(format!("validates: {validates}"));
+        let gone = if listener.died_at.is_some() { format!("\ndied at\n{died}") } else { String::new() };
+        return vec![format!("{name}{gone}"), speaks.join("\n"), advice];
+    }
     vec![name, speaks.join("\n"), validates, died, advice]
 }
 
@@ -100,7 +109,7 @@ pub(super) fn scans(page: &mut Page, report: &Report) {
     }
     page.heading("Scans");
     let rows: Vec<_> = report.scans.iter().take(page.at_most(20)).map(|scan| scan_row(page, scan)).collect();
-    page.table(&["Source", "Tool", "Reached", "From, to", "Findings"], &rows, false);
+    page.table(&["Source", "Tool", "Reached", "From, to"], &rows, true);
     rest(page, report.scans.len(), rows.len());
 }
 
@@ -114,10 +123,11 @@ fn scan_row(page: &Page, scan: &Scan) -> Vec<String> {
     let tool = tool.collect::<Vec<_>>().join(", ");
     let many = |n: u64, one, many| count(usize::try_from(n).unwrap_or(usize::MAX), one, many);
     let reached = format!(
-        "{}, {}\n{}",
+        "{}, {}\n{}\n{}",
         many(scan.hosts, "host", "hosts"),
         many(scan.ports, "port", "ports"),
-        many(scan.connections, "connection", "connections")
+        many(scan.connections, "connection", "connections"),
+        count(scan.findings.len(), "finding", "findings")
     );
     let mut span: Vec<_> =
         [scan.first, scan.last].into_iter().flatten().map(|time| hard(&page.times.short(time))).collect();
@@ -125,7 +135,7 @@ fn scan_row(page: &Page, scan: &Scan) -> Vec<String> {
         span.push(format!("({})", hard(&size::span(last.seconds_since(first)))));
     }
     let tool = if tool.is_empty() { "unknown".to_string() } else { tool };
-    vec![source, tool, reached, span.join("\n"), scan.findings.len().to_string()]
+    vec![source, tool, reached, span.join("\n")]
 }
 
 /// Jobs, communicators and clocks, a line each.

@@ -21,7 +21,7 @@ use page::Page;
 /// How the report is to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Style {
-    /// Columns; held between 60 and 100.
+    /// Columns; held between 80 and 100.
     pub width: usize,
     /// Whether borders and text may use more than ASCII.
     pub unicode: bool,

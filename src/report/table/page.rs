@@ -109,7 +109,7 @@ impl Page {
         let first = first.or_else(|| report.findings.iter().filter_map(|f| f.time).min());
         let first = first.or_else(|| report.captures.iter().filter_map(|c| c.first).min());
         let times = Times { zone: style.zone, date: first.map(|time| style.zone.date(time)) };
-        Page { lines: Vec::new(), width: style.width.clamp(60, 100), style: *style, times }
+        Page { lines: Vec::new(), width: style.width.clamp(80, 100), style: *style, times }
     }
 
     pub(super) fn verbose(&self) -> bool {
@@ -118,6 +118,11 @@ impl Page {
 
     pub(super) fn width(&self) -> usize {
         self.width
+    }
+
+    /// Whether tables must make do with fewer columns.
+    pub(super) fn narrow(&self) -> bool {
+        self.width < 98
     }
 
     /// At most `most` of a long list, all of it when verbose.

@@ -127,17 +127,15 @@ fn bytes(page: &mut Page, label: &str, hex: Option<&str>) {
         page.hang(&t(hex), 4, 4);
         return;
     };
-    // Sixteen bytes with offset and ASCII take 76 columns, which a narrow page does not have.
-    let a_line = if page.width() >= 78 { 16 } else { 8 };
-    for (at, line) in bytes.chunks(a_line).enumerate() {
+    // Sixteen bytes with offset and ASCII take 77 columns, which every page has.
+    for (at, line) in bytes.chunks(16).enumerate() {
         let mut digits = String::new();
         for (i, byte) in line.iter().enumerate() {
             digits.push_str(if i == 8 { "  " } else { " " });
             digits.push_str(&format!("{byte:02x}"));
         }
         let ascii: String = line.iter().map(|b| if (0x20..0x7f).contains(b) { char::from(*b) } else { '.' }).collect();
-        let wide = a_line * 3 + 1;
-        page.exactly(&format!("    {:04x} {digits:<wide$}  {ascii}", at * a_line).replace(' ', "\u{a0}"));
+        page.exactly(&format!("    {:04x} {digits:<49}  {ascii}", at * 16).replace(' ', "\u{a0}"));
     }
     let more = hex.len() / 2 - bytes.len();
     if more > 0 {

@@ -1,6 +1,7 @@
 //! The first lines: what happened, how sure that is, and what was watched.
 
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use super::page::{Ink, Page, count, ink, t};
 use crate::report::model::{
@@ -17,20 +18,15 @@ pub(super) fn by_weight(report: &Report) -> Vec<&Incident> {
 
 /// The trigger of each host of an incident, in the order of its hosts, none twice.
 pub(super) fn triggers<'a>(report: &'a Report, incident: &'a Incident) -> Vec<&'a Finding> {
-    let mut found: Vec<&Finding> = Vec::new();
-    for id in incident.hosts.iter().filter_map(|host| host.trigger.as_deref()) {
-        if let Some(finding) = finding(report, id) {
-            if !found.iter().any(|f| f.id == finding.id) {
-                found.push(finding);
-            }
-        }
-    }
-    found
+    let mut found = triggers_by_id(report, incident);
+    incident.hosts.iter().filter_map(|host| found.remove(host.trigger.as_deref()?)).collect()
 }
 
-/// The finding of that id.
-pub(super) fn finding<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
-    report.findings.iter().find(|finding| finding.id == id)
+/// The findings that set an incident off, by id; one pass over all findings, however many hosts there are.
+pub(super) fn triggers_by_id<'a>(report: &'a Report, incident: &Incident) -> HashMap<&'a str, &'a Finding> {
+    let ids: HashSet<&str> = incident.hosts.iter().filter_map(|host| host.trigger.as_deref()).collect();
+    let wanted = report.findings.iter().filter(|finding| ids.contains(finding.id.as_str()));
+    wanted.map(|finding| (finding.id.as_str(), finding)).collect()
 }
 
 /// The verdict on an incident in one sentence, without a full stop:
@@ -166,6 +162,10 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
 fn quiet(report: &Report) -> String {
     let at = |severity| report.findings.iter().filter(|f| f.severity == severity).count();
     match (at(Severity::Critical), at(Severity::Warning)) {
+        (0, 0) if !report.oom_events.is_empty() => format!(
+            "No incident: {}, nothing flagged at warning or above to explain them.",
+            count(report.oom_events.len(), "OOM event", "OOM events")
+        ),
         (0, 0) => "No incident, and nothing flagged at warning or above.".to_string(),
         (critical, warning) => {
             format!("No incident, but {critical} critical and {warning} warning findings: see \"Findings\".")
