@@ -13,6 +13,11 @@ pub(crate) fn may_matter(line: &[u8]) -> bool {
         || text::has(line, b"Total swap")
 }
 
+/// Whether the line holds the kernel's own words for a kill.
+pub(crate) fn quotes_kernel(line: &[u8]) -> bool {
+    text::has(line, b"Killed process ") || text::has(line, b"invoked oom-killer") || text::has(line, b"oom-kill:")
+}
+
 /// Whether the line surely speaks of an OOM: what of these is not understood, is reported.
 pub(crate) fn must_matter(line: &[u8]) -> bool {
     const SURE: [&[u8]; 9] = [
