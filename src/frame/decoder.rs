@@ -13,6 +13,10 @@ use crate::time::{NANOS, Timestamp};
 /// How deep encapsulations may nest.
 const MAX_DEPTH: usize = 8;
 
+/// No packet that a kernel hands to a capture is longer, segmentation offload included (512 KiB): a larger length in
+/// the capture is not believed, since where an IP header leaves its own out it becomes the segment's.
+const LONGEST_FRAME: usize = 1 << 20;
+
 /// How many reassembled datagrams may hold one another.
 const MAX_NESTED: usize = 4;
 
@@ -101,7 +105,7 @@ impl Decoder {
             joined: &mut self.joined,
             time: packet.time,
         };
-        let wire = usize::try_from(packet.original_length).unwrap_or(usize::MAX);
+        let wire = usize::try_from(packet.original_length).unwrap_or(usize::MAX).min(LONGEST_FRAME);
         let end = walk.run(packet.link_type, Span::new(packet.data, wire));
         let frame = end.and_then(|(ip, span)| tcp::segment(ip, span, self.layers.as_slice()));
         match frame {

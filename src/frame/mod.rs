@@ -15,3 +15,8 @@ pub use counters::{Counters, Other, Part, Skip};
 pub use decoder::{Decoder, Frame, Limits};
 pub use segment::{Flags, OuterLayer, Segment};
 pub use tcp::{Checksum, verify_checksum};
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

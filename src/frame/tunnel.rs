@@ -1,6 +1,6 @@
 //! Tunnels over UDP and GRE.
 
-use super::counters::{Other, Part, Skip};
+use super::counters::{Other, Part};
 use super::ethernet::ethertype;
 use super::span::{End, Inner, Ip, Layer, Span, Step, Tunnel};
 
@@ -16,6 +16,10 @@ pub(super) fn udp(ip: Ip, span: Span<'_>) -> Step<'_> {
     let length = usize::from(u16::from_be_bytes([h[4], h[5]]));
     // Zero: a jumbogram, or segmentation offload.
     let rest = if length >= 8 { rest.limit(length - 8) } else { rest };
+    // Every one of these tunnels has a header of eight bytes and something inside.
+    if rest.wire <= 8 {
+        return Err(UDP);
+    }
     match u16::from_be_bytes([h[2], h[3]]) {
         4789 | 8472 => vxlan(ip, rest),
         4790 => vxlan_gpe(ip, rest),
@@ -196,7 +200,7 @@ fn erspan(ip: Ip, span: Span<'_>) -> Step<'_> {
             let inner = if (t[2] >> 2) & 0x1f == 2 { Inner::Ip } else { Inner::Ethernet };
             inside(ip, "erspan", session, inner, rest)
         }
-        _ => Err(End::Skip(Skip::Truncated(Part::Tunnel))),
+        _ => Err(End::Other(Other::TunnelControl)),
     }
 }
 

@@ -34,8 +34,8 @@ fn read(bytes: &[u8]) -> Option<Timestamp> {
         return date.and_hms_opt(0, 0, 0)?.and_utc().timestamp_nanos_opt().map(Timestamp);
     }
     match iso_stamp(bytes)? {
-        (Stamp::Absolute { at, .. }, rest) if rest.is_empty() => Some(at),
-        (Stamp::Local { at, .. }, rest) if rest.is_empty() => at.and_utc().timestamp_nanos_opt().map(Timestamp),
+        (Stamp::Absolute { at, .. }, []) => Some(at),
+        (Stamp::Local { at, .. }, []) => at.and_utc().timestamp_nanos_opt().map(Timestamp),
         _ => None,
     }
 }

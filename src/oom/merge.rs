@@ -34,6 +34,10 @@ pub struct Merged {
 
 /// Host (by number), clock (0 since 1970, 1 since boot), time, group.
 type At = (Option<usize>, u8, i64, usize);
+/// Host (by number) and pid.
+type OfHost = (Option<usize>, u64);
+/// Sightings of equal figures, by host.
+type ByHost = BTreeMap<Option<usize>, Vec<OomSighting>>;
 
 #[derive(Default)]
 struct Groups {
@@ -41,8 +45,8 @@ struct Groups {
     hosts: Vec<Option<usize>>,
     /// The first sighting of each group that has a time.
     by_time: BTreeSet<At>,
-    by_pid: BTreeMap<(Option<usize>, u64), BTreeSet<(u8, i64, usize)>>,
-    groups_of_pid: BTreeMap<(Option<usize>, u64), BTreeSet<usize>>,
+    by_pid: BTreeMap<OfHost, BTreeSet<(u8, i64, usize)>>,
+    groups_of_pid: BTreeMap<OfHost, BTreeSet<usize>>,
 }
 
 impl Groups {
@@ -211,7 +215,7 @@ fn order(s: &OomSighting) -> impl Ord + '_ {
 }
 
 fn by_figures(groups: &mut Groups, sightings: Vec<OomSighting>, number: impl Fn(&OomSighting) -> Option<usize>) {
-    let mut found: BTreeMap<(u64, u64, u64), BTreeMap<Option<usize>, Vec<OomSighting>>> = BTreeMap::new();
+    let mut found: BTreeMap<(u64, u64, u64), ByHost> = BTreeMap::new();
     for s in sightings {
         if let Some(figures) = s.facts.figures() {
             found.entry(figures).or_default().entry(number(&s)).or_default().push(s);

@@ -1,16 +1,22 @@
 //! Whether a line may speak of an OOM at all: logs are gigabytes, OOM lines a handful.
 
 use super::text;
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
+
+/// Words of which one is in every line that a parser here understands. Searchers are made once: making one costs as
+/// much as running it over a line.
+static WORDS: LazyLock<[Finder<'static>; 6]> =
+    LazyLock::new(|| ["oom", "OOM", "emory", "ill", "pages RAM", "Total swap"].map(|w| Finder::new(w).into_owned()));
 
 /// Whether the line has any wording that a parser here looks at.
 pub(crate) fn may_matter(line: &[u8]) -> bool {
-    // `oo` or `OO` is rare in logs and is in "oom", "OOM"; "illed"/"ill " in every kill; the others have neither.
-    text::has(line, b"ill")
-        || text::has(line, b"oom")
-        || text::has(line, b"OOM")
-        || text::has(line, b"emory")
-        || text::has(line, b"pages RAM")
-        || text::has(line, b"Total swap")
+    WORDS.iter().any(|w| w.find(line).is_some())
+}
+
+/// Whether the line holds the kernel's own words for a kill.
+pub(crate) fn quotes_kernel(line: &[u8]) -> bool {
+    text::has(line, b"Killed process ") || text::has(line, b"invoked oom-killer") || text::has(line, b"oom-kill:")
 }
 
 /// Whether the line surely speaks of an OOM: what of these is not understood, is reported.

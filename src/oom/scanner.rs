@@ -164,7 +164,7 @@ impl Scanner {
                 self.mode = Mode::Csv(columns);
                 return;
             }
-            if csv::row(line, csv::USUAL).is_some() {
+            if csv::opens(line) {
                 self.mode = Mode::Csv(csv::USUAL);
             } else if export::opens(line) {
                 self.mode = Mode::Export(export::Export::default());
@@ -228,16 +228,20 @@ impl Scanner {
             self.documents_lost += 1;
             return;
         }
+        let mut known = false;
         let read = document::objects(text, &mut |object| {
             if let Some(record) = journal::Record::of(object) {
+                known = true;
                 return self.record(number, host, &record, Format::JournalJson);
             }
             let found = format::kubernetes::event(object).or_else(|| format::docker::container(object));
             for (peeled, saying) in found.into_iter().chain(format::kubernetes::containers(object)) {
+                known = true;
                 self.add(number, host, &peeled, saying);
             }
         });
-        if read.is_err() && prefilter::must_matter(text) {
+        // An object of another program's log that quotes the kernel; `"OOMKilled":false` is none.
+        if (read.is_err() && prefilter::must_matter(text)) || (!known && prefilter::quotes_kernel(text)) {
             self.not_understood(number, text);
         }
     }

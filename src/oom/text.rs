@@ -64,7 +64,7 @@ pub(crate) fn lossy(bytes: &[u8], limit: usize) -> String {
 /// The longest name of a process, host or workload that is kept, in bytes.
 pub(crate) const NAME: usize = 256;
 /// The longest path of a cgroup that is kept, in bytes.
-pub(crate) const PATH: usize = 4096;
+pub(crate) const PATH: usize = 512;
 
 /// A name from the log, or `None` if there is nothing in it.
 pub(crate) fn name(bytes: &[u8]) -> Option<String> {

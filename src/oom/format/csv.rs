@@ -41,6 +41,12 @@ pub(crate) fn names(line: &[u8]) -> Option<Columns> {
     })
 }
 
+/// Whether a line without names before it is of such a list: its time must be one beyond doubt, no small number.
+pub(crate) fn opens(line: &[u8]) -> bool {
+    let long = cells(line).get(USUAL.time).is_some_and(|time| time.len() >= b"1700000000".len());
+    long && row(line, USUAL).is_some()
+}
+
 /// A line of the list.
 pub(crate) fn row<'a>(line: &'a [u8], columns: Columns) -> Option<(Peeled<'a>, Saying)> {
     let cells = cells(line);
@@ -50,7 +56,7 @@ pub(crate) fn row<'a>(line: &'a [u8], columns: Columns) -> Option<(Peeled<'a>, S
     }
     let time = *cells.get(columns.time)?;
     let stamp = match iso_stamp(time) {
-        Some((stamp, rest)) if rest.is_empty() => stamp,
+        Some((stamp, [])) => stamp,
         _ => {
             let at = parse_instant(std::str::from_utf8(time).ok()?).ok()?;
             Stamp::Absolute { at, unit: if time.contains(&b'.') { 1_000_000 } else { super::super::stamp::SECOND } }
@@ -83,6 +89,7 @@ mod tests {
         let (peeled, saying) = row(b"\"2026-11-29 11:20:39\",7,node-b", columns).expect("row");
         assert_eq!((peeled.host.as_deref(), saying.facts.pid), (Some(&b"node-b"[..]), Some(7)));
         assert!(row(b"node-b,1795951205,python", USUAL).is_some());
+        assert!(opens(b"node-b,1795951205,python") && !opens(b"a,1"));
         for line in [&b"a,b"[..], b"", b"x y,2026-11-29", b"host,time", b"a"] {
             assert!(row(line, USUAL).is_none());
         }
