@@ -1,0 +1,82 @@
+//! From gathered connections to findings.
+
+use std::collections::BTreeMap;
+
+use super::gather::Gathered;
+use crate::finding::{Finding, claim, fate};
+use crate::net::Endpoint;
+use crate::protocol::listener::Listener;
+use crate::protocol::observation::FlowObservation;
+use crate::stream::{Direction, PacketRef};
+use crate::words::Severity;
+
+/// The findings of all listeners and their connections, in order of time.
+pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for listener in listeners {
+        let Some(flows) = gathered.get(&listener.endpoint) else { continue };
+        let mut own: Vec<Finding> = Vec::new();
+        for g in flows {
+            let mut found = claim::judge(listener, &g.connection);
+            for f in &mut found {
+                add_sightings(f, g);
+            }
+            own.append(&mut found);
+        }
+        own.sort_by_key(order);
+        let claims: Vec<&Finding> = own.iter().collect();
+        let about = fate::judge(listener, &claims);
+        all.append(&mut own);
+        all.extend(about);
+    }
+    all.sort_by_key(order);
+    all
+}
+
+/// Time, then where it is, then what: nothing of it depends on threads or hashes.
+fn order(f: &Finding) -> (crate::time::Timestamp, Endpoint, Endpoint, &'static str, u64) {
+    (f.time, f.target, f.source, f.rule, f.stream_offset.unwrap_or(0))
+}
+
+/// The packets that carried the flagged byte elsewhere.
+fn add_sightings(f: &mut Finding, g: &Gathered<'_>) {
+    let (Some(near), Some(packet)) = (g.connection.observation, f.packet) else { return };
+    let direction = if f.source == near.client() { Direction::ToServer } else { Direction::ToClient };
+    let Some(last) = near.kept[direction.index()].iter().find(|k| k.packet == packet) else { return };
+    // The last byte that packet brought to the message: the one that completed the field, or one after it.
+    let offset = last.offset + (last.bytes.len() as u64).saturating_sub(1);
+    let sequence = near.sequence(direction, offset);
+    for other in &g.elsewhere {
+        f.sightings.extend(packet_of(other, direction, sequence));
+    }
+    f.sightings.sort_unstable();
+    f.sightings.dedup();
+}
+
+fn packet_of(o: &FlowObservation, direction: Direction, sequence: u32) -> Option<PacketRef> {
+    let base = o.base[direction.index()]?;
+    o.packet_at(direction, u64::from(sequence.wrapping_sub(base))).map(|k| k.packet)
+}
+
+/// Keeps the `max` worst findings, in order of time; how many were left out.
+pub(super) fn bounded(findings: &mut Vec<Finding>, max: usize) -> usize {
+    if findings.len() <= max {
+        return 0;
+    }
+    let mut by_weight: Vec<usize> = (0..findings.len()).collect();
+    by_weight.sort_by_key(|i| (std::cmp::Reverse(findings[*i].severity), *i));
+    let mut keep = vec![false; findings.len()];
+    by_weight.iter().take(max).for_each(|i| keep[*i] = true);
+    let left_out = findings.len() - max;
+    let mut i = 0;
+    findings.retain(|_| {
+        i += 1;
+        keep[i - 1]
+    });
+    left_out
+}
+
+/// The worst severity among findings.
+pub(super) fn worst(findings: &[Finding]) -> Option<Severity> {
+    findings.iter().map(|f| f.severity).max()
+}

@@ -1,0 +1,503 @@
+//! From values to the report document: names, paths and words are put in here, and text from outside is cleaned.
+
+use std::collections::BTreeMap;
+
+use super::run::Material;
+use crate::capture::LinkType;
+use crate::finding::{self, Finding, community_id, hex, rule, short_hash};
+use crate::incident::Incident;
+use crate::net::Endpoint;
+use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
+use crate::protocol::listener::{KnownBy, Listener};
+use crate::protocol::observation::FlowObservation;
+use crate::protocol::tcpstore::Dialect;
+use crate::protocol::tcpstore::server::{Backend, MAX_KEY_BYTES, MAX_KEYS};
+use crate::report::escape::clean;
+use crate::report::model::{
+    Capture, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage, Honours, Incident as IncidentOut,
+    IncidentHost, IncidentSource, Input, Interface, Listener as ListenerOut, LogLine, OomEvent as OomEventOut,
+    OuterHeader, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
+};
+use crate::stream::PacketRef;
+use crate::words::{CoverageLevel, InputKind, OomKind, Protocol, Role, WorkloadKind};
+
+/// Names of hosts, processes and files in a report are at most this wide.
+const NAME: usize = 256;
+
+/// Version of the server models: it changes whenever an effect does.
+const MODEL_VERSION: &str = "1";
+
+fn text(s: &str) -> String {
+    clean(s.as_bytes(), NAME)
+}
+
+/// An input that is not read.
+pub(super) fn refused_input(label: &str, error: &str, warning_only: bool) -> Input {
+    let mut input = Input { path: text(label), ..Input::default() };
+    if warning_only {
+        input.warnings.push(text(error));
+    } else {
+        input.error = Some(text(error));
+    }
+    input
+}
+
+/// A log.
+pub(super) fn log_input(label: &str, s: &LogSummary, trouble: Option<String>, guessed: bool, named: bool) -> Input {
+    let mut warnings: Vec<String> = s.warnings.iter().map(|w| clean(w.as_bytes(), 400)).collect();
+    warnings.extend(trouble.map(|t| text(&t)));
+    let own_host = s.sightings.iter().any(|x| x.host().is_some());
+    if guessed && own_host && s.host.is_some() {
+        let host = text(s.host.as_deref().unwrap_or_default());
+        let of_file = super::inputs::plain_stem(std::path::Path::new(label));
+        if of_file.as_deref() == s.host.as_deref() {
+            warnings.push(format!("no line names the host: {host} is taken from the file's name (settle it with --oom HOST=PATH)"));
+        }
+    }
+    let understood = s.format.is_some() || !s.sightings.is_empty() || s.not_understood > 0;
+    let mut error = None;
+    if s.lines == 0 {
+        warnings.push("empty: no line".to_string());
+    } else if s.sightings.is_empty() && s.not_understood == 0 {
+        warnings.push(format!("no line of {} tells of an OOM kill", s.lines));
+    } else if !understood && named {
+        error = Some("not understood: no line of a known log format".to_string());
+    }
+    Input {
+        path: text(label),
+        kind: Some(InputKind::Log),
+        format: s.format.map(|f| f.name().to_string()),
+        host: s.host.as_deref().map(text),
+        lines: Some(s.lines),
+        not_understood: Some(s.not_understood),
+        timezone: s.timezone.as_deref().map(text),
+        boot_time: s.boot_time,
+        error,
+        warnings,
+    }
+}
+
+/// The document.
+pub(super) fn report(m: Material<'_>) -> Report {
+    let outer = outer_headers(&m);
+    let mut report = Report {
+        tool: Tool {
+            name: "rdzvscope".to_string(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            commit: option_env!("RDZVSCOPE_COMMIT").map(str::to_string),
+            model_version: MODEL_VERSION.to_string(),
+        },
+        arguments: m.options.arguments.iter().map(|a| text(a)).collect(),
+        inputs: m.inputs.clone(),
+        captures: captures(&m),
+        coverage: coverage(&m),
+        listeners: m.listeners.iter().map(|l| listener(&m, l)).collect(),
+        scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
+        findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
+        oom_events: m.events.iter().map(oom_event).collect(),
+        incidents: m.incidents.iter().map(|i| incident(&m, i)).collect(),
+        totals: totals(&m),
+        notes: m.notes.iter().map(|n| clean(n.as_bytes(), 600)).collect(),
+        ..Report::default()
+    };
+    let mut inputs: Vec<Input> = report.captures.iter().map(capture_input).collect();
+    inputs.append(&mut report.inputs);
+    report.inputs = inputs;
+    report.totals.unread = report.inputs.iter().filter(|i| i.error.is_some()).count() as u64;
+    if m.left_out > 0 {
+        report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
+    }
+    if m.listeners.iter().all(|l| l.known_by == KnownBy::Port) && !m.captures.is_empty() {
+        let ports: Vec<String> = m.options.ports.iter().map(|p| p.to_string()).take(12).collect();
+        report.notes.push(format!(
+            "No stream of a known protocol was seen: nobody spoke to a listener as a store client does, on any port, and \
+             was answered{}.",
+            if m.listeners.is_empty() {
+                format!("; ports {} saw no connection either", ports.join(", "))
+            } else {
+                "; listeners are taken for stores by their port alone".to_string()
+            }
+        ));
+    }
+    report
+}
+
+fn capture_input(c: &Capture) -> Input {
+    Input {
+        path: c.path.clone(),
+        kind: Some(InputKind::Capture),
+        format: c.format.clone(),
+        host: c.host.clone(),
+        error: c.error.clone(),
+        warnings: c.warnings.clone(),
+        ..Input::default()
+    }
+}
+
+fn captures(m: &Material<'_>) -> Vec<Capture> {
+    m.captures
+        .iter()
+        .map(|(capture, read, label)| {
+            let set = read.set.and_then(|s| m.sets.get(s as usize));
+            let host = set.and_then(|s| s.host.clone()).or_else(|| capture.host.clone());
+            let mut out = Capture {
+                path: text(label),
+                host: host.as_deref().map(text),
+                error: read.error.as_deref().map(|e| clean(e.as_bytes(), 400)),
+                ..Capture::default()
+            };
+            if let Some(s) = &read.summary {
+                out.format = s.form.format.map(|f| {
+                    s.form.compression.map_or_else(|| f.to_string(), |c| format!("{f}+{c}"))
+                });
+                out.link_types = s.link_types.iter().map(|l| link_name(*l)).collect();
+                out.interfaces = s
+                    .interfaces
+                    .iter()
+                    .map(|i| Interface { name: (!i.name.is_empty()).then(|| text(&i.name)), drops: i.drops })
+                    .collect();
+                out.packets = s.packets;
+                out.bytes = s.bytes;
+                out.first = s.first();
+                out.last = s.last();
+                out.truncated = s.truncated;
+                out.cut_packets = s.cut_packets;
+                out.warnings = s.warnings.iter().map(|w| clean(w.as_bytes(), 400)).collect();
+                if s.warnings_left_out > 0 {
+                    out.warnings.push(format!("{} more warnings", s.warnings_left_out));
+                }
+            }
+            out
+        })
+        .collect()
+}
+
+fn link_name(l: LinkType) -> String {
+    let name = match l.0 {
+        0 => "NULL",
+        1 => "EN10MB",
+        12 | 14 | 101 => "RAW",
+        108 => "LOOP",
+        113 => "LINUX_SLL",
+        228 => "IPV4",
+        229 => "IPV6",
+        276 => "LINUX_SLL2",
+        n => return format!("LINKTYPE {n}"),
+    };
+    name.to_string()
+}
+
+fn coverage(m: &Material<'_>) -> Coverage {
+    let mut worst: BTreeMap<String, HostCoverage> = BTreeMap::new();
+    for event in m.events.iter().filter(|e| e.kind != Kind::Gpu) {
+        let name = event.host.as_deref().unwrap_or("(host unknown)");
+        let host = m.names.canonical(name).to_string();
+        let part = m.incidents.iter().flat_map(|i| &i.hosts).find(|h| {
+            h.event.and_then(|e| m.events.get(e)).is_some_and(|e| e.id == event.id)
+        });
+        let trigger = part.and_then(|p| p.trigger.as_ref()).and_then(|t| m.findings.get(t.finding)).map(|f| f.time);
+        let c = m.watch.of(m.names, &host, event.time, trigger, m.options.window);
+        let entry = HostCoverage {
+            host: text(&host),
+            coverage: c.level,
+            from: c.from,
+            to: c.to,
+            drops: c.drops,
+            gaps: c.gaps,
+            reason: c.reason,
+        };
+        let slot = worst.entry(crate::names::short(&host)).or_insert_with(|| entry.clone());
+        if entry.coverage < slot.coverage {
+            *slot = entry;
+        }
+    }
+    let hosts: Vec<HostCoverage> = worst.into_values().collect();
+    let count = |l| hosts.iter().filter(|h| h.coverage == l).count() as u64;
+    Coverage {
+        oom_hosts: hosts.len() as u64,
+        observed: count(CoverageLevel::Observed),
+        partial: count(CoverageLevel::Partial),
+        not_observed: count(CoverageLevel::NotObserved),
+        hosts,
+    }
+}
+
+fn host_of(m: &Material<'_>, endpoint: Endpoint) -> Option<String> {
+    m.names.host(endpoint.address).map(text)
+}
+
+fn listener_id(endpoint: Endpoint) -> String {
+    short_hash([b"listener".as_slice(), endpoint.to_string().as_bytes()])
+}
+
+fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
+    let spoken = l.known_by == KnownBy::Speech;
+    let is_store = spoken || l.dialect().is_some();
+    let validates = l.validates();
+    let libuv = l.backend() == Some(Backend::Libuv);
+    let version = l.dialect().map(|d| match (d, l.since, l.until) {
+        (Dialect::D, Some((a, b)), None) if (a, b) > (2, 2) => format!("clients of PyTorch {a}.{b} or later"),
+        (Dialect::D, _, Some((a, b))) => format!("clients of PyTorch 2.2 to {a}.{b}"),
+        _ => d.releases().to_string(),
+    });
+    ListenerOut {
+        id: listener_id(l.endpoint),
+        address: l.endpoint.address.to_string(),
+        port: l.endpoint.port,
+        host: host_of(m, l.endpoint),
+        protocol: if is_store { Protocol::Tcpstore } else { Protocol::Unknown },
+        role: is_store.then_some(Role::Store),
+        dialect: l.dialect().map(|d| d.name().to_string()),
+        dialect_candidates: l.dialects().iter().map(|d| d.name().to_string()).collect(),
+        version,
+        backend: l.backend().map(|b| b.name().to_string()),
+        validates,
+        honours: is_store.then_some(Honours {
+            string_bytes: libuv.then_some(MAX_KEY_BYTES),
+            keys: libuv.then_some(MAX_KEYS),
+        }),
+        learned_from: Some(match &l.known_by {
+            KnownBy::Speech => "its own traffic".to_string(),
+            KnownBy::Client => "a client's first bytes".to_string(),
+            KnownBy::Port => format!("port {}", l.endpoint.port),
+            KnownBy::Named(by) => text(by),
+        }),
+        connections: l.accepted,
+        first_seen: l.first_seen,
+        last_seen: l.last_seen,
+        died_at: l.death.map(|d| d.time).filter(|_| m.findings.iter().any(|f| f.rule == "listener-died" && f.target == l.endpoint)),
+        advice: advice(l, validates, libuv),
+    }
+}
+
+fn advice(l: &Listener, validates: Option<bool>, libuv: bool) -> Option<String> {
+    if l.known_by == KnownBy::Port && l.dialect().is_none() {
+        return Some("unknown listener: say what it is with --port, or capture a client's start".to_string());
+    }
+    Some(
+        match (validates, libuv) {
+            (Some(true), true) => "none: it validates and bounds lengths",
+            (Some(true), false) => {
+                "it validates; the poll backend still honours any length of a client that does: use the libuv store"
+            }
+            (Some(false), _) => {
+                "open to any length from anybody: allow the port from the job's hosts only, and upgrade to PyTorch 2.4 or later"
+            }
+            (None, _) => "its dialect is not settled: treat it as open",
+        }
+        .to_string(),
+    )
+}
+
+fn scan(m: &Material<'_>, s: &super::quiet::Scan) -> Scan {
+    Scan {
+        id: s.id.clone(),
+        source: ScanSource {
+            address: s.source.to_string(),
+            label: m.names.host(s.source).map(text),
+            may_be_nat: false,
+        },
+        tool: s.tool.map(str::to_string),
+        profile: Some(s.profile.to_string()),
+        first: Some(s.first),
+        last: Some(s.last),
+        hosts: s.hosts,
+        ports: s.ports,
+        connections: s.connections,
+        findings: s.findings.clone(),
+    }
+}
+
+type Outer<'a> = BTreeMap<(Endpoint, Endpoint), &'a FlowObservation>;
+
+/// Flows that arrived in an encapsulation.
+fn outer_headers<'a>(m: &Material<'a>) -> Outer<'a> {
+    m.sets
+        .iter()
+        .flat_map(|s| &s.seen.flows)
+        .filter(|f| !f.outer.is_empty())
+        .map(|f| ((f.client(), f.server()), f))
+        .collect()
+}
+
+fn capture_path(m: &Material<'_>, p: PacketRef) -> String {
+    m.captures.get(p.capture as usize).map_or_else(String::new, |(_, _, label)| text(label))
+}
+
+fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
+    let wrapped = outer.get(&(f.source, f.target)).or_else(|| outer.get(&(f.target, f.source)));
+    FindingOut {
+        id: f.id.clone(),
+        rule: f.rule.to_string(),
+        severity: f.severity,
+        time: Some(f.time),
+        time_uncertainty_seconds: Some(1e-6),
+        capture: f.packet.map(|p| capture_path(m, p)),
+        packet: f.packet.map(|p| p.number),
+        packets: f.packets.iter().filter(|p| f.packet.is_some_and(|x| x.capture == p.capture)).map(|p| p.number).collect(),
+        sightings: f
+            .sightings
+            .iter()
+            .map(|p| Sighting { capture: capture_path(m, *p), packet: Some(p.number) })
+            .collect(),
+        source: Some(Sender { address: f.source.address.to_string(), port: Some(f.source.port) }),
+        target: Some(Target {
+            address: f.target.address.to_string(),
+            port: Some(f.target.port),
+            host: host_of(m, f.target),
+        }),
+        outer: wrapped.map_or_else(Vec::new, |o| {
+            o.outer
+                .iter()
+                .map(|l| OuterHeader {
+                    kind: l.kind.to_string(),
+                    source: l.source.to_string(),
+                    target: l.target.to_string(),
+                    id: l.id,
+                })
+                .collect()
+        }),
+        community_id: (f.source != f.target).then(|| community_id(f.source, f.target)),
+        protocol: f.protocol.map(str::to_string),
+        dialect: f.dialect.map(|d| d.name().to_string()),
+        dialect_candidates: f.dialect_candidates.iter().map(|d| d.name().to_string()).collect(),
+        query: f.query.map(str::to_string),
+        stream_offset: f.stream_offset,
+        bytes_hex: (!f.bytes.is_empty()).then(|| hex(&f.bytes)),
+        alternate_bytes_hex: f.alternate_bytes.as_deref().map(hex),
+        declared: f.declared.as_ref().map(declared),
+        delivered_bytes: f.delivered,
+        occurrences: f.occurrences,
+        stray: f.stray.as_ref().map(|s| Stray {
+            protocol: Some(text(&s.protocol)),
+            tool: s.tool.map(str::to_string),
+            probe: s.probe.map(str::to_string),
+        }),
+        effects: f.effects.iter().map(effect).collect(),
+        effect: f.effect.as_ref().map(effect),
+        explanation: clean(f.explanation.as_bytes(), 1200),
+        remedy: rule(f.rule).map(|r| r.remedy.to_string()),
+        evidence: f.evidence.iter().map(|e| clean(e.as_bytes(), 400)).collect(),
+    }
+}
+
+fn declared(d: &finding::Declared) -> Declared {
+    Declared { bytes: d.bytes, count: d.count, field: Some(d.field.to_string()) }
+}
+
+fn effect(e: &finding::Effect) -> Effect {
+    Effect {
+        dialect: Some(e.dialect.name().to_string()),
+        backend: Some(e.backend.to_string()),
+        outcome: e.outcome,
+        allocates_bytes: e.allocates_bytes,
+        resident: e.resident,
+        blocks_server: e.blocks_server,
+        condition: e.condition.clone(),
+    }
+}
+
+fn oom_event(e: &OomEvent) -> OomEventOut {
+    OomEventOut {
+        id: e.id.clone(),
+        host: e.host.as_deref().map(text),
+        time: Some(e.time),
+        uncertainty_seconds: Some(e.uncertainty_nanos as f64 / 1e9),
+        kind: match e.kind {
+            Kind::Host => OomKind::Host,
+            Kind::Cgroup => OomKind::Cgroup,
+            Kind::Userspace => OomKind::Userspace,
+            Kind::Gpu => OomKind::Gpu,
+        },
+        process: e.process.as_deref().map(text),
+        pid: e.pid,
+        total_vm_bytes: e.total_vm_bytes,
+        anon_rss_bytes: e.anon_rss_bytes,
+        cgroup: e.cgroup.as_deref().map(text),
+        workload: e.workload.as_ref().map(|w| Workload {
+            kind: match w.kind {
+                Kindred::Slurm => WorkloadKind::Slurm,
+                Kindred::Pod => WorkloadKind::Pod,
+                Kindred::Unit => WorkloadKind::Unit,
+                Kindred::Container => WorkloadKind::Container,
+            },
+            id: Some(text(&w.id)),
+            name: w.name.as_deref().map(text),
+            namespace: w.namespace.as_deref().map(text),
+        }),
+        sources: e.sources.iter().map(|s| LogLine { path: text(&s.path), line: Some(s.line) }).collect(),
+        time_source: Some(e.time_source.to_string()),
+    }
+}
+
+fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
+    IncidentOut {
+        id: i.id.clone(),
+        kind: i.kind,
+        scope: i.scope,
+        verdict: i.verdict,
+        start: Some(i.start),
+        end: Some(i.end),
+        hosts: i
+            .hosts
+            .iter()
+            .map(|h| IncidentHost {
+                host: text(&h.host),
+                address: h.address.map(|a| a.to_string()),
+                oom_event: h.event.and_then(|e| m.events.get(e)).map(|e| e.id.clone()),
+                trigger: h.trigger.as_ref().and_then(|t| m.findings.get(t.finding)).map(|f| f.id.clone()),
+                lag_seconds: h.trigger.as_ref().map(|t| round(t.lag)),
+                lag_uncertainty_seconds: h.trigger.as_ref().map(|t| t.lag_uncertainty),
+                listener_died_at: h.died,
+                verdict: h.verdict,
+                reasons: h.reasons.iter().map(|r| clean(r.as_bytes(), 400)).collect(),
+                coverage: h.coverage,
+            })
+            .collect(),
+        source: i.source.map(|a| IncidentSource {
+            address: a.to_string(),
+            tool: i.tool.map(str::to_string),
+            label: m.names.host(a).map(text),
+            may_be_nat: false,
+        }),
+        cause: i.cause,
+        chance: None,
+        survivors: i
+            .survivors
+            .iter()
+            .map(|s| Survivor {
+                host: text(&s.host),
+                address: Some(s.address.to_string()),
+                listener: Some(listener_id(s.listener)),
+                reason: s.reason.clone(),
+            })
+            .collect(),
+        summary: clean(i.summary.as_bytes(), 2000),
+        settled_by: i.settled_by.clone(),
+    }
+}
+
+/// To nanoseconds: binary fractions of a difference of two clocks are no figures.
+fn round(seconds: f64) -> f64 {
+    (seconds * 1e9).round() / 1e9
+}
+
+fn totals(m: &Material<'_>) -> Totals {
+    let mut t = Totals::default();
+    for set in m.sets {
+        let c = &set.seen.counters;
+        t.packets += c.packets;
+        t.flows += set.seen.records.len() as u64;
+        t.gaps += set.seen.flows.iter().map(|f| f.gaps).sum::<u64>();
+        t.overlap_conflicts += set.seen.flows.iter().map(|f| f.overlap_count).sum::<u64>();
+        t.evicted_flows += c.evicted_flows;
+        t.evicted_bytes += c.evicted_bytes;
+        t.bad_checksums += c.bad_checksums;
+        t.duplicates += c.duplicates;
+        for (reason, n) in &set.seen.skipped {
+            *t.skipped.entry(reason.clone()).or_default() += n;
+        }
+    }
+    t.bytes = m.captures.iter().filter_map(|(_, r, _)| r.summary.as_ref()).map(|s| s.bytes).sum();
+    t
+}

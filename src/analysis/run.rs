@@ -1,0 +1,346 @@
+//! An analysis from beginning to end.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::gather::{self, Gathered};
+use super::inputs::{Inputs, Source, host_of_file, plain_stem, rotation_stem};
+use super::options::Options;
+use super::scan::ScanOptions;
+use super::sets::{self, Capture, ReadCapture, Set};
+use super::{logs, observe, quiet, reporting};
+use crate::finding::Finding;
+use crate::incident::{Evidence, HostWatch, Incident, Watch, incidents};
+use crate::names::Names;
+use crate::net::Endpoint;
+use crate::oom::{self, LogSummary, OomEvent, OomKind};
+use crate::protocol::listener::Listener;
+use crate::report::model::{Input, Report};
+use crate::stream::FlowRecord;
+use crate::words::InputKind;
+
+/// Bytes that one flow record costs, with its place in the table.
+const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
+
+/// An analysis, done.
+#[derive(Debug)]
+pub struct Analysis {
+    /// The report.
+    pub report: Report,
+    /// An input that was named on the command line was not read.
+    pub trouble: bool,
+    /// Nothing at all could be read.
+    pub nothing_read: bool,
+}
+
+/// All that a report is made of.
+pub(super) struct Material<'a> {
+    pub(super) options: &'a Options,
+    pub(super) names: &'a Names,
+    pub(super) inputs: Vec<Input>,
+    pub(super) captures: &'a [(Capture, ReadCapture, String)],
+    pub(super) sets: &'a [Set],
+    pub(super) listeners: &'a [Listener],
+    pub(super) findings: &'a [Finding],
+    pub(super) left_out: usize,
+    pub(super) events: &'a [OomEvent],
+    pub(super) incidents: &'a [Incident],
+    pub(super) watch: &'a Watch,
+    pub(super) scans: Vec<quiet::Scan>,
+    pub(super) logs: usize,
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads everything and joins it.
+pub fn analyze(options: &Options) -> Analysis {
+    let mut inputs = Inputs::default();
+    options.paths.iter().for_each(|p| inputs.add(p));
+    options.oom.iter().for_each(|o| inputs.add_log(&o.path, o.host.as_deref()));
+    let mut notes = Vec::new();
+
+    let mut names = Names::default();
+    let mut reported: Vec<Input> = Vec::new();
+    let lists: Vec<Source> = inputs.sources.iter().filter(|s| s.kind == InputKind::Hosts).cloned().collect();
+    for s in lists.iter().map(|s| s.path.clone()).chain(options.hosts.iter().cloned()) {
+        reported.push(read_hosts(&s, &mut names));
+    }
+
+    let captures: Vec<Capture> = inputs
+        .sources
+        .iter()
+        .filter(|s| s.kind == InputKind::Capture)
+        .enumerate()
+        .map(|(i, s)| Capture {
+            index: i as u32,
+            path: s.path.clone(),
+            stem: rotation_stem(&s.path),
+            host: host_of_file(&s.path, &names),
+        })
+        .collect();
+    let groups = sets::groups(&captures);
+    let threads = options.threads.clamp(1, groups.len().max(1));
+    let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / threads;
+    let scan_options = ScanOptions {
+        ports: options.ports.clone(),
+        only: None,
+        max_flows: (memory / 2 / RECORD_BYTES).max(1024),
+        max_tracked_bytes: memory / 2,
+        keep_heads: false,
+    };
+    let (mut sets, mut read) = sets::read_all(&groups, &scan_options, options.threads);
+    learn_hosts(&mut names, &captures, &mut sets, &read);
+
+    // The barrier: what any set taught is held against all of them, and what was dismissed too early is read again.
+    let mut listeners = BTreeSet::new();
+    for _ in 0..4 {
+        let found = gather::listeners(&sets, options);
+        if found == listeners {
+            break;
+        }
+        listeners = found;
+        promote(&mut sets, &captures, &scan_options, &listeners, &mut notes);
+    }
+
+    let gathered = gather::gather(&sets, &listeners, &names);
+    let studied = gather::studied(&sets, &gathered, options);
+    let mut findings = observe::findings(&studied, &gathered);
+    findings.extend(quiet::findings(&studied, &gathered));
+    findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
+    let scans = quiet::scans(&sets, &findings);
+    let left_out = observe::bounded(&mut findings, options.max_findings);
+
+    let (summaries, log_inputs) = read_logs(options, &inputs, &names, &sets);
+    let logs = summaries.len();
+    let merged = oom::merge(summaries.into_iter().flat_map(|s| s.sightings).collect());
+    if !merged.untimed.is_empty() {
+        notes.push(untimed_note(&merged.untimed));
+    }
+    let events: Vec<OomEvent> = merged.events;
+
+    let watch = watched(&sets, &read, &gathered);
+    let evidence = Evidence {
+        events: &events,
+        findings: &findings,
+        listeners: &studied,
+        names: &names,
+        watch: &watch,
+        window: options.window,
+        max_lag: options.max_lag,
+    };
+    let incidents = incidents(&evidence);
+    let mut findings = findings.clone();
+    settle(&mut findings, &incidents, &events);
+
+    let captures: Vec<(Capture, ReadCapture, String)> = captures
+        .into_iter()
+        .map(|c| {
+            let outcome = read.remove(&c.index).unwrap_or_default();
+            let label = c.path.to_string_lossy().into_owned();
+            (c, outcome, label)
+        })
+        .collect();
+    reported.extend(log_inputs);
+    let mut trouble = false;
+    for r in &inputs.refused {
+        trouble |= r.named && !r.warning_only;
+        reported.push(reporting::refused_input(&r.label, &r.error, r.warning_only));
+    }
+    trouble |= reported.iter().any(|i| i.error.is_some());
+    trouble |= captures.iter().any(|(_, r, _)| r.error.is_some());
+    let something = captures.iter().any(|(_, r, _)| r.summary.is_some())
+        || reported.iter().any(|i| i.error.is_none() && i.kind.is_some());
+    let report = reporting::report(Material {
+        options,
+        names: &names,
+        inputs: reported,
+        captures: &captures,
+        sets: &sets,
+        listeners: &studied,
+        findings: &findings,
+        left_out,
+        events: &events,
+        incidents: &incidents,
+        watch: &watch,
+        scans,
+        logs,
+        notes,
+    });
+    Analysis { report, trouble, nothing_read: !something }
+}
+
+fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
+    let mut input = Input {
+        path: path.to_string_lossy().into_owned(),
+        kind: Some(InputKind::Hosts),
+        format: Some("hosts".to_string()),
+        ..Input::default()
+    };
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            input.lines = Some(text.lines().count() as u64);
+            let errors = names.read_hosts(&text);
+            input.not_understood = Some(errors.len() as u64);
+            input.warnings.extend(errors.iter().take(8).map(ToString::to_string));
+        }
+        Err(e) => input.error = Some(format!("cannot read: {e}")),
+    }
+    input
+}
+
+/// Addresses name captures, and captures name addresses: a capture called `node-a.pcap` in which every packet is from
+/// or to one address was taken on node-a, and that is its address.
+fn learn_hosts(names: &mut Names, captures: &[Capture], sets: &mut [Set], read: &BTreeMap<u32, ReadCapture>) {
+    for r in read.values() {
+        for (address, name) in r.summary.iter().flat_map(|s| &s.names) {
+            if names.host(*address).is_none() {
+                names.add(name, *address);
+            }
+        }
+    }
+    for set in sets {
+        if set.host.is_none() {
+            set.host = set.own.and_then(|a| names.host(a)).map(str::to_string);
+        }
+        if let (None, Some(own)) = (&set.host, set.own) {
+            let stem = set.captures.first().and_then(|i| captures.get(*i as usize)).and_then(|c| plain_stem(&c.path));
+            if let Some(stem) = stem.filter(|_| !own.is_loopback()) {
+                names.add(&stem, own);
+                set.host = Some(stem);
+            }
+        }
+    }
+}
+
+/// Reads sets again for flows that were dismissed before it was known that they matter.
+fn promote(
+    sets: &mut [Set],
+    captures: &[Capture],
+    options: &ScanOptions,
+    listeners: &BTreeSet<Endpoint>,
+    notes: &mut Vec<String>,
+) {
+    for (number, set) in sets.iter_mut().enumerate() {
+        let wanted: HashSet<Endpoint> = gather::missed(set, listeners);
+        if wanted.is_empty() {
+            continue;
+        }
+        let own: Vec<Capture> = set.captures.iter().filter_map(|i| captures.get(*i as usize)).cloned().collect();
+        if own.iter().any(|c| c.path.as_os_str() == "-") {
+            notes.push(format!(
+                "{} listener(s) became known after their first packets had passed through the pipe; what was dismissed \
+                 before is lost (give the capture as a file to have it read again)",
+                wanted.len()
+            ));
+            continue;
+        }
+        let again = sets::read_again(number as u32, &own, options, &wanted);
+        set.seen.flows.retain(|f| !wanted.contains(&f.server()));
+        set.seen.flows.extend(again.flows);
+        set.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
+        for (endpoint, activity) in again.activity {
+            set.seen.activity.insert(endpoint, activity);
+        }
+        set.seen.counters.evicted_bytes += again.counters.evicted_bytes;
+        set.seen.counters.duplicates += again.counters.duplicates;
+        set.seen.counters.bad_checksums += again.counters.bad_checksums;
+    }
+}
+
+fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) -> (Vec<LogSummary>, Vec<Input>) {
+    let first = sets.iter().filter_map(|s| s.span).map(|s| s.0).min();
+    let last = sets.iter().filter_map(|s| s.span).map(|s| s.1).max();
+    let near = first.zip(last).map(|(a, b)| crate::time::Timestamp(a.0 / 2 + b.0 / 2));
+    let mut summaries = Vec::new();
+    let mut reported = Vec::new();
+    for s in inputs.sources.iter().filter(|s| s.kind == InputKind::Log) {
+        let of_name = host_of_file(&s.path, names);
+        let guessed = of_name.is_none();
+        let log_options = oom::Options {
+            boot: options.boot.clone(),
+            zone: options.log_zone,
+            host_zones: options.host_zones.clone(),
+            near,
+            year: None,
+            explicit_host: s.host.clone(),
+            file_host: of_name.or_else(|| plain_stem(&s.path)),
+        };
+        match logs::read_log(&s.path, &s.label, &log_options) {
+            Ok((summary, trouble)) => {
+                reported.push(reporting::log_input(&s.label, &summary, trouble, guessed && s.host.is_none(), s.named));
+                summaries.push(summary);
+            }
+            Err(e) => reported.push(Input {
+                path: s.label.clone(),
+                kind: Some(InputKind::Log),
+                error: Some(format!("cannot read: {e}")),
+                ..Input::default()
+            }),
+        }
+    }
+    (summaries, reported)
+}
+
+fn untimed_note(untimed: &[oom::OomSighting]) -> String {
+    let hosts: BTreeSet<&str> = untimed.iter().filter_map(oom::OomSighting::host).collect();
+    let hosts: Vec<&str> = hosts.into_iter().collect();
+    format!(
+        "{} kill line(s) have no absolute time and were left out (hosts: {}): give the boot time with --boot HOST=TIME",
+        untimed.len(),
+        if hosts.is_empty() { "unknown".to_string() } else { hosts.join(", ") }
+    )
+}
+
+/// What the captures watched of each address.
+fn watched(
+    sets: &[Set],
+    read: &BTreeMap<u32, ReadCapture>,
+    gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>,
+) -> Watch {
+    let mut watch = Watch::default();
+    for (number, set) in sets.iter().enumerate() {
+        let Some((from, to)) = set.span else { continue };
+        let drops = set
+            .captures
+            .iter()
+            .filter_map(|i| read.get(i)?.summary.as_ref())
+            .flat_map(|s| &s.interfaces)
+            .filter_map(|i| i.drops)
+            .reduce(|a, b| a + b);
+        let addresses: BTreeSet<_> =
+            set.seen.records.iter().flat_map(|r| [r.client().address, r.server().address]).collect();
+        let mut gaps: BTreeMap<_, u64> = BTreeMap::new();
+        for g in gathered.values().flatten() {
+            if let Some(o) = g.connection.observation.filter(|o| o.set == number as u32) {
+                *gaps.entry(o.server().address).or_default() += o.gaps;
+            }
+        }
+        for address in addresses {
+            let own = set.own == Some(address);
+            let gaps = gaps.get(&address).copied().unwrap_or(0);
+            watch.by_address.entry(address).or_default().push(HostWatch { from, to, own, drops, gaps });
+        }
+    }
+    watch
+}
+
+/// A kill that fits one reading of a claim settles what the capture left open, and the finding says so.
+fn settle(findings: &mut [Finding], incidents: &[Incident], events: &[OomEvent]) {
+    for part in incidents.iter().flat_map(|i| &i.hosts) {
+        let (Some(t), Some(event)) = (&part.trigger, part.event.and_then(|e| events.get(e))) else { continue };
+        let Some(f) = findings.get_mut(t.finding) else { continue };
+        if event.kind == OomKind::Gpu || !t.selected {
+            continue;
+        }
+        let Some(effect) = f.effects.get(t.effect).cloned() else { continue };
+        f.query = effect.query;
+        f.declared = effect.declared.clone();
+        f.evidence.push(format!(
+            "total-vm of the killed process ({} kB on {}) selects the reading {} of {} bytes among the candidates",
+            event.total_vm_bytes.unwrap_or(0) / 1024,
+            part.host,
+            effect.query.unwrap_or("unknown"),
+            effect.allocates_bytes.unwrap_or(0)
+        ));
+        f.effect = Some(effect);
+    }
+}
