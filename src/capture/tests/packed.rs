@@ -124,7 +124,7 @@ fn zeros_after_a_gzip_member_are_its_end() {
 #[test]
 fn a_bomb_ends_in_an_error_and_keeps_what_was_read() {
     let mut plain = thirty();
-    plain.resize(16 << 20, 0);
+    plain.resize(8 << 20, 0);
     for compression in [Compression::Gzip, Compression::Zstd, Compression::Xz] {
         let packed = pack(compression, &plain);
         assert!(packed.len() < 40_000, "{compression}: {}", packed.len());
