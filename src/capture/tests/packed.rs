@@ -3,10 +3,10 @@ use std::io::Write;
 use super::*;
 use crate::capture::{CaptureFormat, Compression, Kind, Sniffed, sniff, sniff_path};
 
-const ALL: [Compression; 5] =
+pub(super) const ALL: [Compression; 5] =
     [Compression::Gzip, Compression::Zstd, Compression::Lz4, Compression::Xz, Compression::Bzip2];
 
-fn pack(compression: Compression, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn pack(compression: Compression, bytes: &[u8]) -> Vec<u8> {
     match compression {
         Compression::Gzip => {
             let mut w = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
