@@ -16,8 +16,10 @@ pub(super) const JOURNAL_EXPORT: u32 = 9;
 pub(super) const DECRYPTION_SECRETS: u32 = 10;
 pub(super) const CUSTOM: u32 = 0x0bad;
 pub(super) const CUSTOM_NO_COPY: u32 = 0x4000_0bad;
-/// The first and the last of sysdig's event blocks.
-pub(super) const SYSDIG: std::ops::RangeInclusive<u32> = 0x201..=0x221;
+/// Sysdig's blocks, from the first to the last.
+const SYSDIG: std::ops::RangeInclusive<u32> = 0x201..=0x222;
+/// Those of them that are events.
+pub(super) const SYSDIG_EVENTS: [u32; 3] = [0x204, 0x216, 0x221];
 
 /// Option codes.
 pub(super) const OPT_COMMENT: u16 = 1;

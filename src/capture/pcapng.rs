@@ -370,7 +370,8 @@ fn take_comments(big: bool, bytes: &[u8], summary: &mut Summary) {
     }
 }
 
-/// Whether Wireshark gives such a block a frame number though it is no packet.
+/// Whether Wireshark gives such a block a frame number though it is no packet (tried with tshark 4.0).
 fn counted_by_wireshark(kind: u32) -> bool {
-    kind == block::JOURNAL_EXPORT || block::SYSDIG.contains(&kind)
+    matches!(kind, block::JOURNAL_EXPORT | block::CUSTOM | block::CUSTOM_NO_COPY)
+        || block::SYSDIG_EVENTS.contains(&kind)
 }

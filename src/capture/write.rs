@@ -15,7 +15,7 @@ const BEFORE_EPOCH: i64 = i64::MIN.div_euclid(1_000_000_000);
 const MAX_OPTION: usize = 65_535;
 
 /// Writes one pcapng section, little-endian, with nanosecond times. Each combination of link type, snaplen and name
-/// that comes along becomes an interface of its own.
+/// that comes along becomes an interface of its own. Give it a buffered output: it writes in small pieces.
 pub struct Writer<W: Write> {
     out: W,
     interfaces: Vec<(LinkType, u32, String, bool)>,

@@ -8,6 +8,7 @@ use crate::time::Timestamp;
 fn almost() -> impl Strategy<Value = Vec<u8>> {
     let noise = prop::collection::vec(any::<u8>(), 0..400);
     let real = prop_oneof![
+        prop::sample::select(packed::ALL.map(|c| packed::pack(c, &thirty())).to_vec()),
         Just(thirty()),
         Just({
             let o = Order(true);

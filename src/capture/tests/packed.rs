@@ -3,10 +3,10 @@ use std::io::Write;
 use super::*;
 use crate::capture::{CaptureFormat, Compression, Kind, Sniffed, sniff, sniff_path};
 
-const ALL: [Compression; 5] =
+pub(super) const ALL: [Compression; 5] =
     [Compression::Gzip, Compression::Zstd, Compression::Lz4, Compression::Xz, Compression::Bzip2];
 
-fn pack(compression: Compression, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn pack(compression: Compression, bytes: &[u8]) -> Vec<u8> {
     match compression {
         Compression::Gzip => {
             let mut w = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -124,7 +124,7 @@ fn zeros_after_a_gzip_member_are_its_end() {
 #[test]
 fn a_bomb_ends_in_an_error_and_keeps_what_was_read() {
     let mut plain = thirty();
-    plain.resize(16 << 20, 0);
+    plain.resize(8 << 20, 0);
     for compression in [Compression::Gzip, Compression::Zstd, Compression::Xz] {
         let packed = pack(compression, &plain);
         assert!(packed.len() < 40_000, "{compression}: {}", packed.len());

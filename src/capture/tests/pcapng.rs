@@ -218,3 +218,29 @@ fn what_is_written_reads_back() {
     assert_eq!(summary.comments, ["the trigger: 0.96 TB", &"é".repeat(512), ""]);
     assert!(summary.warnings.is_empty());
 }
+
+#[test]
+fn packets_are_numbered_as_wireshark_does() {
+    let o = Order(false);
+    // The number that tshark 4.0.17 gives to the packet after a block of this type.
+    for (kind, number) in [
+        (9, 3),
+        (0x0bad, 3),
+        (0x4000_0bad, 3),
+        (0x201, 2),
+        (0x204, 3),
+        (0x208, 2),
+        (0x216, 3),
+        (0x217, 2),
+        (0x221, 3),
+        (0x222, 2),
+        (0x7777, 2),
+        (10, 2),
+    ] {
+        let mut bytes = [o.section(&[]), o.interface(1, 0, &[]), o.enhanced(0, 1, 4, b"data", &[])].concat();
+        bytes.extend(o.block(kind, &[0; 48]));
+        bytes.extend(o.enhanced(0, 2, 4, b"data", &[]));
+        let (seen, summary) = read(&bytes);
+        assert_eq!((seen[1].number, summary.packets), (number, 2), "block type {kind:#x}");
+    }
+}

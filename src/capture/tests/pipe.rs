@@ -43,7 +43,8 @@ impl Read for Live {
 fn a_live_pipe_is_not_waited_for_when_a_record_is_there() {
     let o = Order(false);
     let ng = [o.section(&[]), o.interface(1, 0, &[])].concat();
-    let formats: [(Vec<u8>, Box<dyn Fn(u32) -> Vec<u8>>); 2] = [
+    type Record = Box<dyn Fn(u32) -> Vec<u8>>;
+    let formats: [(Vec<u8>, Record); 2] = [
         (o.pcap(0xa1b2_c3d4, 0, 1), Box::new(move |i| o.record(1_795_951_173 + i, 0, 4, b"data"))),
         (ng, Box::new(move |i| o.enhanced(0, u64::from(i), 4, b"data", &[]))),
     ];
