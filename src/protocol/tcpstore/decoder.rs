@@ -1,6 +1,7 @@
 //! One connection of a store, both ways, in one dialect.
 
-use super::decoder_answers::{Answers, Expected};
+use super::decoder_answer::Expected;
+use super::decoder_answers::Answers;
 use super::decoder_requests::{Requests, Signal};
 use super::dialect::Dialect;
 use super::event::{Direction, Event};
