@@ -101,6 +101,7 @@ fn pass_on(signal: Signal, answers: &mut Answers, options: &DecodeOptions, out: 
     match signal {
         Signal::Event(Event::Request(message)) => {
             let expected = Expected::of(&message);
+            answers.settle(options, out);
             // The request comes before whatever early bytes turn out to answer it.
             out(Event::Request(message));
             answers.expect(expected, options, out);

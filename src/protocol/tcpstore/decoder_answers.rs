@@ -86,7 +86,6 @@ impl Answers {
 
     /// Notes a request of the client: what it will be answered with, and what it says about earlier ones.
     pub(super) fn expect(&mut self, expected: Expected, options: &DecodeOptions, out: &mut impl FnMut(Event)) {
-        self.settle(options, out);
         if self.align != Align::Matched {
             if self.faults >= MAX_FAULTS {
                 return;
@@ -132,7 +131,7 @@ impl Answers {
     }
 
     /// Decides about held bytes: their packet is over, or the client has gone on.
-    fn settle(&mut self, options: &DecodeOptions, out: &mut impl FnMut(Event)) {
+    pub(super) fn settle(&mut self, options: &DecodeOptions, out: &mut impl FnMut(Event)) {
         if !self.held {
             return;
         }
