@@ -1,6 +1,7 @@
 //! One connection of a store, both ways, in one dialect.
 
-use super::decoder_answers::{Answers, Expected};
+use super::decoder_answer::Expected;
+use super::decoder_answers::Answers;
 use super::decoder_requests::{Requests, Signal};
 use super::dialect::Dialect;
 use super::event::{Direction, Event};
@@ -100,6 +101,7 @@ fn pass_on(signal: Signal, answers: &mut Answers, options: &DecodeOptions, out: 
     match signal {
         Signal::Event(Event::Request(message)) => {
             let expected = Expected::of(&message);
+            answers.settle(options, out);
             // The request comes before whatever early bytes turn out to answer it.
             out(Event::Request(message));
             answers.expect(expected, options, out);

@@ -72,8 +72,8 @@ pub fn parse_elastic_state(value: &[u8]) -> Result<Option<ElasticState>, Elastic
     }
     let pickle = Pickle::parse(&base64(value)?)?;
     let top = pickle.top();
-    let is_state = matches!(pickle.node(top), Some(Node::Object { class, .. })
-        if matches!(pickle.node(*class), Some(Node::Global(name)) if name == "_RendezvousState"));
+    let is_state =
+        matches!(pickle.node(top), Some(Node::Object { class, .. }) if pickle.is_global(*class, "_RendezvousState"));
     if !is_state {
         return Err(ElasticError::NoState);
     }
@@ -113,7 +113,6 @@ fn agent(pickle: &Pickle, id: Id) -> Option<Agent> {
 /// (three bytes, big-endian). The agents write UTC, with a zone (2.x) or without (1.9).
 fn instant(pickle: &Pickle, id: Id) -> Option<Timestamp> {
     let Node::Object { class, arguments, .. } = pickle.node(id)? else { return None };
-    let Node::Global(name) = pickle.node(*class)? else { return None };
     let Node::Bytes(raw) = pickle.node(*pickle.items(*arguments).first()?)? else { return None };
     let [y1, y0, month, day, hour, minute, second, u2, u1, u0] = raw.as_slice() else { return None };
     let date = chrono::NaiveDate::from_ymd_opt(
@@ -123,7 +122,8 @@ fn instant(pickle: &Pickle, id: Id) -> Option<Timestamp> {
     )?;
     let micros = u32::from_be_bytes([0, *u2, *u1, *u0]);
     let time = date.and_hms_micro_opt(u32::from(*hour), u32::from(*minute), u32::from(*second), micros)?;
-    (name == "datetime").then(|| time.and_utc().timestamp_nanos_opt().map(Timestamp))?
+    let nanos = time.and_utc().timestamp_nanos_opt()?;
+    pickle.is_global(*class, "datetime").then_some(Timestamp(nanos))
 }
 
 /// RFC 4648 base64 with `+` and `/`; padding is optional, bits beyond whole bytes are dropped.
@@ -154,7 +154,7 @@ fn base64(text: &[u8]) -> Result<Vec<u8>, ElasticError> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::trial::{connections, decode_as};
+    use super::super::trial::{connections, data, decode_as};
     use super::super::{Dialect, Event, Purpose, purpose};
     use super::*;
 
@@ -182,6 +182,16 @@ mod tests {
         assert_eq!(full.participants, [(node(14992), 0), (node(14993), 1)]);
         assert_eq!(full.last_heartbeats[0].1.to_rfc3339(), "2026-11-29T11:58:12.840824000Z");
         assert!(full.wait_list.is_empty());
+    }
+
+    #[test]
+    fn agents_of_newer_releases_write_addresses_and_zones() {
+        let state = parse_elastic_state(&data("torchrun/elastic-state-2.15.base64")).unwrap().unwrap();
+        let participants: Vec<_> = state.participants.iter().map(|(a, r)| (a.address.as_str(), a.pid, *r)).collect();
+        assert_eq!(participants, [("192.0.2.11", 22749, 0), ("192.0.2.12", 22758, 1), ("192.0.2.13", 22763, 2)]);
+        assert!(state.complete && state.closed && state.round == 0 && state.redundancy_list.is_empty());
+        assert_eq!(state.last_heartbeats.len(), 3);
+        assert_eq!(state.last_heartbeats[0].1.to_rfc3339(), "2026-11-29T11:30:02.911068000Z");
     }
 
     #[test]

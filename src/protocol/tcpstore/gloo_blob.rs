@@ -20,7 +20,7 @@ pub fn parse_gloo_blob(bytes: &[u8]) -> Vec<Endpoint> {
         return vec![endpoint];
     }
     for width in [ADDRESS, STORAGE] {
-        if bytes.is_empty() || bytes.len() % width != 0 || bytes.len() / width > MAX_ENDPOINTS {
+        if bytes.is_empty() || !bytes.len().is_multiple_of(width) || bytes.len() / width > MAX_ENDPOINTS {
             continue;
         }
         let all: Option<Vec<Endpoint>> = bytes.chunks_exact(width).map(endpoint).collect();
@@ -38,7 +38,7 @@ fn named(bytes: &[u8]) -> Option<Endpoint> {
     let (name, rest) = rest.split_at_checked(length)?;
     let (size, rest) = number(rest)?;
     let identifiers = rest.len().checked_sub(ADDRESS)?;
-    let sound = name.iter().all(u8::is_ascii_graphic) && size == ADDRESS as u64 && identifiers % 8 == 0;
+    let sound = name.iter().all(u8::is_ascii_graphic) && size == ADDRESS as u64 && identifiers.is_multiple_of(8);
     sound.then(|| endpoint(rest)).flatten()
 }
 

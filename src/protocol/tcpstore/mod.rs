@@ -2,7 +2,9 @@
 
 mod answer;
 mod decoder;
+mod decoder_answer;
 mod decoder_answers;
+mod decoder_request;
 mod decoder_requests;
 mod dialect;
 mod elastic;

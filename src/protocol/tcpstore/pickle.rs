@@ -23,8 +23,8 @@ pub(super) enum Node {
     /// A tuple, list, set or frozen set.
     Items(Vec<Id>),
     Dict(Vec<(Id, Id)>),
-    /// A class or function by its name, the module left out.
-    Global(String),
+    /// A class or function: the node of its name, the module left out.
+    Global(Id),
     /// What calling `class` with `arguments` would make, and the state that would be put in.
     Object {
         class: Id,
@@ -102,6 +102,11 @@ impl Pickle {
 
     pub(super) fn text(&self, id: Id) -> Option<&str> {
         if let Node::Text(t) = self.node(id)? { Some(t) } else { None }
+    }
+
+    /// Whether it is a class or function of that name.
+    pub(super) fn is_global(&self, id: Id, name: &str) -> bool {
+        matches!(self.node(id), Some(Node::Global(text)) if self.text(*text) == Some(name))
     }
 
     pub(super) fn items(&self, id: Id) -> &[Id] {
@@ -231,18 +236,14 @@ impl<'a> Machine<'a> {
             b'j' => self.number(4).map(|n| self.recall(n as u32))?,
             b'c' => {
                 self.line()?;
-                let name = String::from_utf8_lossy(self.line()?).into_owned();
-                self.push(Node::Global(name));
+                let name = self.line()?;
+                self.text(name);
+                if let Some(name) = self.stack.pop() {
+                    self.push(Node::Global(name));
+                }
                 Some(())
             }
-            0x93 => self.pop2().and_then(|(_, name)| match self.nodes.get(name)? {
-                Node::Text(name) => {
-                    let name = name.clone();
-                    self.push(Node::Global(name));
-                    Some(())
-                }
-                _ => None,
-            }),
+            0x93 => self.pop2().map(|(_, name)| self.push(Node::Global(name))),
             // NEWOBJ and REDUCE: what they would call is noted, never called.
             0x81 | b'R' => {
                 self.pop2().map(|(class, arguments)| self.push(Node::Object { class, arguments, state: None }))

@@ -39,7 +39,7 @@ fn length(bytes: &[u8], limit: u64) -> Result<(u64, &[u8]), bool> {
 /// Whether `sample`, the first bytes of a key of `length` bytes, looks like a store key: the worker counter
 /// `init/`, or the store's own prefix `/` and readable text.
 pub(super) fn key(sample: &[u8], length: u64) -> Plausible {
-    if length < 2 || length > MAX_KEY {
+    if !(2..=MAX_KEY).contains(&length) {
         return Plausible::No;
     }
     let wanted = usize::try_from(length).unwrap_or(usize::MAX).min(KEY_SAMPLE);
