@@ -59,7 +59,8 @@ pub struct Allocation {
     pub bytes: u64,
     /// Whether every page is written at once: always, for a `std::vector` of zeros.
     pub resident: bool,
-    /// Whether a kernel may say no (below the address space); the server then closes this one connection.
+    /// Whether it is open what the kernel says: the size is one that hosts differ about, and the host is not known.
+    /// When it says no, the server closes this one connection.
     pub refusable: bool,
 }
 

@@ -6,7 +6,9 @@ use super::connection::Phase;
 use super::request::{Event, Request};
 use super::store::Store;
 use super::value::Value;
-use super::{Backend, MAX_KEY_BYTES, MAX_KEYS, MAX_VALUE_BYTES, NOTEWORTHY_BYTES, Server, VALIDATE_MAGIC};
+use super::{
+    Backend, MAX_KEY_BYTES, MAX_KEYS, MAX_VALUE_BYTES, NOTEWORTHY_BYTES, REFUSABLE_BYTES, Server, VALIDATE_MAGIC,
+};
 
 /// Bytes to send. Beyond its room, and after a value that is not held in full, only lengths are counted.
 struct Out {
@@ -142,7 +144,8 @@ impl Handler<'_> {
         }
         let nothing = Claim { operation: request.operation, field: Field::Key, declared: bytes };
         let claim = request.claim.unwrap_or(nothing);
-        let allocation = Allocation { claim, bytes, resident: true, refusable: !self.server.policy.known() };
+        let refusable = bytes >= REFUSABLE_BYTES && !self.server.policy.known();
+        let allocation = Allocation { claim, bytes, resident: true, refusable };
         request.allocated(allocation);
         if bytes >= NOTEWORTHY_BYTES {
             self.sink.push(Action::Allocate { connection: self.id, allocation });

@@ -99,7 +99,7 @@ fn closing(server: &Server, facts: &Facts, reason: Reason) -> String {
         Reason::LengthError => {
             format!("the server closes: {what}, more than any container may hold (std::length_error).")
         }
-        Reason::BadAlloc => format!("the server closes: {what}, and the memory is refused (std::bad_alloc)."),
+        Reason::BadAlloc => format!("the server closes: {what}, and {} (std::bad_alloc).", refusal(server, facts)),
         Reason::KeyTooLong => {
             format!("the server closes: {what}; the limit is {MAX_KEY_BYTES} bytes. Nothing is allocated.")
         }
@@ -120,6 +120,16 @@ fn closing(server: &Server, facts: &Facts, reason: Reason) -> String {
         }
         Reason::PeerClosed => "the peer closed its end.".to_owned(),
     }
+}
+
+/// Who refuses: no process has that much address space, or this kernel's policy says no.
+fn refusal(server: &Server, facts: &Facts) -> String {
+    let entry = |claim: &Claim| if claim.field == Field::Count { server.string_bytes } else { 1 };
+    let bytes = facts.claim.map_or(0, |claim| claim.declared.saturating_mul(entry(&claim)));
+    if bytes >= server.address_space {
+        return format!("no process has the address space for {}", size(bytes));
+    }
+    format!("the kernel refuses {} (vm.overcommit_memory, RAM and swap)", size(bytes))
 }
 
 fn query(facts: &Facts) -> &'static str {

@@ -20,6 +20,9 @@ pub(super) fn receive(server: &Server, store: &mut Store, id: ConnectionId, segm
             return;
         }
     }
+    if !store.charge(id) {
+        store.give_up(id, sink);
+    }
 }
 
 pub(super) fn end(store: &mut Store, id: ConnectionId, sink: &mut Sink) {
