@@ -166,7 +166,7 @@ impl Handler<'_> {
             Operation::Check | Operation::Wait if poll => {
                 let present = self.store.contains(&key);
                 request.all_present &= present;
-                // Up to 1.8 a server registers for keys that exist already, and counts them.
+                // Sources of that time register for keys that exist already too, and count them. Read, not measured.
                 let registers = !present || matches!(self.server.release.dialect, Dialect::A0 | Dialect::A1);
                 if request.operation == Operation::Wait && registers {
                     self.hold(request, key);
