@@ -55,11 +55,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
                 e.process.as_deref().unwrap_or("?"),
                 e.pid.map_or_else(|| "?".to_string(), |p| p.to_string()),
                 e.total_vm_bytes.map_or_else(|| "?".to_string(), |b| format!("{} kB", b / 1024)),
-                e.sources
-                    .iter()
-                    .map(|s| format!("{}:{}", s.path, s.line.unwrap_or(0)))
-                    .collect::<Vec<_>>()
-                    .join(" ")
+                e.sources.iter().map(|s| format!("{}:{}", s.path, s.line.unwrap_or(0))).collect::<Vec<_>>().join(" ")
             )?;
         }
         for input in &report.inputs {
