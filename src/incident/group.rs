@@ -7,7 +7,6 @@ use super::survivor::survivors;
 use super::trigger::{Fit, Trigger, claimed, trigger_of};
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
-use crate::finding::fate::is_open_claim;
 use crate::net::Address;
 use crate::oom::{OomEvent, OomKind};
 use crate::time::Timestamp;
@@ -338,9 +337,4 @@ fn cause(e: &Evidence<'_>, triggers: &[&Finding], source: Option<Address>) -> Ca
             .len()
     };
     if probes || source.is_some_and(|a| tried(a) > 1) { Cause::Scan } else { Cause::ForeignClient }
-}
-
-/// Used by tests: whether a finding can be a trigger at all.
-pub(crate) fn may_trigger(f: &Finding) -> bool {
-    is_open_claim(f)
 }

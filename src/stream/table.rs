@@ -354,6 +354,7 @@ mod tests {
             wire_length: payload.len() as u32,
             ip_id: 0,
             outer: &[],
+            tcp: &[],
         }
     }
 
