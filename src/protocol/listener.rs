@@ -248,6 +248,18 @@ fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
     listener.candidates.retain(|k| narrowed.dialects.contains(k.dialect));
     listener.since = narrowed.since;
     listener.until = narrowed.until;
+    let spoke = connections.iter().filter(answered).filter_map(|c| c.observation).find_map(|o| {
+        let facts = narrowed.dialects.iter().filter_map(|d| o.facts(d)).find(|f| f.reading.is_sound())?;
+        facts.first.as_ref().map(|first| (o, first))
+    });
+    if let Some((o, first)) = spoke {
+        let key = first.key.as_deref().map_or(String::new(), |k| format!(" {}", k.escape_ascii()));
+        let magic = if narrowed.dialects.iter().eq([Dialect::D]) { "the validate magic and " } else { "" };
+        listener.evidence.push(Evidence {
+            text: format!("{} sent {magic}{}{key} and was answered", o.client().address, first.query),
+            packet: Some(first.packet),
+        });
+    }
     listener.evidence.extend(narrowed.evidence.into_iter().map(|e| Evidence { text: e.text, packet: Some(e.packet) }));
 }
 

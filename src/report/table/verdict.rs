@@ -90,9 +90,6 @@ fn cause(report: &Report, incident: &Incident) -> String {
     if let Some(address) = address {
         text.push_str(&format!(" from {}", t(address)));
     }
-    if let Some(label) = incident.source.as_ref().and_then(|s| s.label.as_deref()) {
-        text.push_str(&format!(", \"{}\",", t(label)));
-    }
     let tool = incident.source.as_ref().and_then(|s| s.tool.as_deref());
     let stray = triggers.iter().find_map(|f| f.stray.as_ref());
     let tool = tool.or_else(|| stray.and_then(|s| s.tool.as_deref()));
@@ -109,8 +106,11 @@ fn cause(report: &Report, incident: &Incident) -> String {
     if probes.len() > 1 {
         names.push(format!("and {} more probes", probes.len() - 1));
     }
-    if !names.is_empty() {
-        text.push_str(&format!(" ({})", names.join(" ")));
+    let label = incident.source.as_ref().and_then(|s| s.label.as_deref()).map(|l| t(l).into_owned());
+    let tool = (!names.is_empty()).then(|| names.join(" "));
+    let known: Vec<String> = label.into_iter().chain(tool).collect();
+    if !known.is_empty() {
+        text.push_str(&format!(" ({})", known.join("; ")));
     }
     text
 }
