@@ -42,7 +42,8 @@ fn clean_runs_are_clean() {
 #[test]
 fn versions_are_told_apart() {
     // The capture, the store's endpoint, the dialects that remain, whether it validates.
-    let stores: [(&str, (&str, u64), &[&str], bool); 10] = [
+    type Store = (&'static str, (&'static str, u64), &'static [&'static str], bool);
+    let stores: [Store; 9] = [
         ("api/store-api-1.4.0.pcap", ("127.0.0.1", 29500), &["A0", "A1"], false),
         ("api/store-api-1.13.0.pcap", ("127.0.0.1", 29500), &["B"], false),
         ("api/store-api-2.1.2.pcap", ("127.0.0.1", 29500), &["C"], false),
@@ -52,20 +53,26 @@ fn versions_are_told_apart() {
         ("torchrun/elastic-1.9.0-loopback.pcap", ("127.0.0.1", 29513), &["B"], false),
         ("torchrun/node-a.pcap", ("192.0.2.11", 29400), &["D"], true),
         ("torchrun/node-a.pcap", ("192.0.2.11", 33281), &["D"], true),
-        // PyTorch 1.13.0; its own client opens its second connection 1.3 s after the first.
-        ("links/node-b-any-sll2.pcap", ("192.0.2.12", 29500), &["B"], false),
     ];
-    let mut wrong = Vec::new();
     for (capture, endpoint, dialects, validates) in stores {
         let run = analyze(&[capture]);
         let listener = run.listener(endpoint);
         assert_eq!((&listener["protocol"], &listener["role"]), (&json!("tcpstore"), &json!("store")), "{capture}");
         assert_eq!(listener["validates"], validates, "{capture}");
-        if listener["dialect_candidates"] != json!(dialects) {
-            wrong.push(format!("{capture}: {} for {dialects:?}", listener["dialect_candidates"]));
+        assert_eq!(listener["dialect_candidates"], json!(dialects), "{capture}");
+    }
+}
+
+#[test]
+fn a_client_may_take_its_time_for_its_second_connection() {
+    // Three stores of PyTorch 1.13.0. On node-b its own client is seen too, over loopback: it opens its second, silent
+    // connection 1.28 s after the first (packets 6 and 946), when the other ranks have come.
+    for capture in ["links/node-b-any-sll2.pcap", "links/three-interfaces.pcapng"] {
+        let run = analyze(&[capture]);
+        for host in ["192.0.2.11", "192.0.2.12", "192.0.2.13"] {
+            assert_eq!(run.listener((host, 29500))["dialect_candidates"], json!(["B"]), "{capture}: {host}");
         }
     }
-    assert_eq!(wrong, Vec::<String>::new());
 }
 
 #[test]
@@ -117,7 +124,11 @@ fn strays_that_do_no_harm_stay_below_warning() {
 
 #[test]
 fn wrong_checksums_are_counted() {
-    assert_eq!(analyze(&["scans/badsum.pcap"]).json["totals"]["bad_checksums"], 2);
+    // tshark (tcp.check_checksum) finds all eight segments of netcat.pcap wrong, for the card was to fill them in, and
+    // the two SYNs that nmap --badsum spoilt.
+    let bad = |name: &str| analyze(&[name]).json["totals"]["bad_checksums"].as_u64().unwrap();
+    assert!((1..=8).contains(&bad("scans/netcat.pcap")), "{}", bad("scans/netcat.pcap"));
+    assert_eq!(bad("scans/badsum.pcap"), 2);
 }
 
 #[test]
@@ -147,12 +158,8 @@ fn a_refused_claim_is_a_warning() {
     let run = analyze(&["scans/nmap-sV-1.9.0-poll.pcap", "--port", "39845,57000-57300"]);
     assert_eq!(run.status, 1);
     let refused = run.of_rule("store-claim-refused");
-    let bytes = |f: &serde_json::Value| {
-        let effects = f["effects"].as_array().unwrap();
-        effects.iter().find(|e| e["dialect"] == "B").map(|e| e["condition"].clone()).unwrap_or_default();
-        f["bytes_hex"].as_str().unwrap()[..8].to_string()
-    };
-    assert_eq!(refused.iter().map(|f| bytes(f)).collect::<Vec<_>>(), ["0300002a", "0300000b"]);
+    let begins = |f: &&serde_json::Value| f["bytes_hex"].as_str().unwrap()[..8].to_string();
+    assert_eq!(refused.iter().map(begins).collect::<Vec<_>>(), ["0300002a", "0300000b"]);
     assert!(refused.iter().all(|f| f["severity"] == "warning"));
     assert!(run.findings().iter().all(|f| f["severity"] != "critical"));
     assert_eq!(run.json["incidents"], json!([]));

@@ -11,7 +11,7 @@ use assert_cmd::cargo::CommandCargoExt;
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// The logs of the incident and what names and dates them.
+/// The logs of the incident and what names and dates them; without the first word the logs stand as paths.
 pub(crate) const LOGS: [&str; 6] =
     ["--oom", "incident-torch1.13/logs", "--hosts", "hosts", "--boot", "node-a=2026-11-29T11:12:08Z"];
 /// The captures of the incident's three hosts.
