@@ -125,3 +125,17 @@ fn a_copy_of_a_capture_changes_no_conclusion() {
         }
     }
 }
+
+#[test]
+fn a_path_named_twice_is_one_capture() {
+    let once = analyze(&["links/node-c.pcapng"]);
+    for twice in
+        [["links/node-c.pcapng", "links/node-c.pcapng"], ["links/node-c.pcapng", "./links/../links/node-c.pcapng"]]
+    {
+        let run = analyze(&twice);
+        let sightings =
+            |r: &common::Run| r.of_rule("store-claim").iter().map(|f| f["sightings"].clone()).collect::<Vec<_>>();
+        assert_eq!(sightings(&run), sightings(&once), "{twice:?}: a second reading is no second vantage point");
+        assert_eq!(run.json["totals"]["packets"], once.json["totals"]["packets"], "{twice:?}");
+    }
+}
