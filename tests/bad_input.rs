@@ -119,7 +119,7 @@ fn a_directory_that_cannot_be_listed_is_named() {
     symlink("round", &round).unwrap();
     let closed = dir.path().join("closed");
     fs::create_dir(&closed).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let mut paths = vec![round];
     // Root reads it all the same.
     if fs::read_dir(&closed).is_err() {
