@@ -132,7 +132,10 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
         if by_source.contains_key(&r.client().address) {
             let isn = r.isn(Direction::ToServer);
             let key = (r.client(), r.server(), isn, if isn.is_some() { 0 } else { r.first.0 / 60_000_000_000 });
-            flows.entry(r.client().address).or_default().entry(key).or_insert((r.first, r.last, r.first_packet));
+            let seen = flows.entry(r.client().address).or_default().entry(key);
+            // The widest span of all vantage points, so that the order of the captures does not tell.
+            let seen = seen.or_insert((r.first, r.last, r.first_packet));
+            (seen.0, seen.1) = (seen.0.min(r.first), seen.1.max(r.last));
         }
     }
     by_source

@@ -478,11 +478,11 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
                 host: text(&s.host),
                 address: Some(s.address.to_string()),
                 listener: Some(listener_id(s.listener)),
-                reason: s.reason.clone(),
+                reason: clean(s.reason.as_bytes(), 400),
             })
             .collect(),
         summary: clean(i.summary.as_bytes(), 2000),
-        settled_by: i.settled_by.clone(),
+        settled_by: i.settled_by.iter().map(|s| clean(s.as_bytes(), 400)).collect(),
     }
 }
 

@@ -145,7 +145,8 @@ pub fn analyze(options: &Options) -> Analysis {
     trouble |= reported.iter().any(|i| i.error.is_some());
     trouble |= captures.iter().any(|(_, r, _)| r.error.is_some());
     let something = captures.iter().any(|(_, r, _)| r.summary.is_some())
-        || reported.iter().any(|i| i.error.is_none() && i.kind.is_some());
+        || reported.iter().any(|i| i.error.is_none() && i.kind.is_some())
+        || inputs.refused.iter().any(|r| r.named && r.warning_only);
     let report = reporting::report(Material {
         options,
         names: &names,
