@@ -90,9 +90,7 @@ pub(super) fn gather<'a>(
     let mut all = BTreeMap::new();
     for (endpoint, mut of_sets) in held {
         // Of several captures of one host the one with fewer packets: it is easier to check by hand.
-        of_sets.sort_by_key(|(i, _)| {
-            (distance(&sets[*i], endpoint, names), sets[*i].seen.counters.packets, *i)
-        });
+        of_sets.sort_by_key(|(i, _)| (distance(&sets[*i], endpoint, names), sets[*i].seen.counters.packets, *i));
         let mut place: HashMap<(Endpoint, Option<u32>, i64), usize> = HashMap::new();
         let mut gathered: Vec<Gathered<'a>> = Vec::new();
         for (i, (records, observations)) in of_sets {

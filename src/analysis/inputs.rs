@@ -38,6 +38,8 @@ pub(super) struct Refused {
 pub(super) struct Inputs {
     pub(super) sources: Vec<Source>,
     pub(super) refused: Vec<Refused>,
+    /// Files seen so far, links resolved: named twice, or named and in a directory that is named, they are one input.
+    seen: std::collections::BTreeSet<PathBuf>,
 }
 
 /// How deep directories are followed.
@@ -98,6 +100,11 @@ impl Inputs {
     }
 
     fn file(&mut self, path: &Path, label: String, as_kind: Option<InputKind>, host: Option<&str>, named: bool) {
+        if let Ok(real) = fs::canonicalize(path)
+            && !self.seen.insert(real)
+        {
+            return;
+        }
         let sniffed = match sniff_path(path) {
             Ok(s) => s,
             Err(e) => return self.refuse(label, format!("cannot read: {e}"), named),
@@ -121,6 +128,10 @@ impl Inputs {
             Kind::Empty => {
                 self.refused.push(Refused { label, error: "empty: 0 bytes".to_string(), named, warning_only: true });
                 return;
+            }
+            // A stray control character makes no log unreadable.
+            Kind::Unknown if as_kind == Some(InputKind::Log) && text_kind(path) == Some(InputKind::Log) => {
+                InputKind::Log
             }
             other if as_kind.is_some() => {
                 return self.refuse(label, format!("not a log: text was required, {other} was there"), named);

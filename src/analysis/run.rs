@@ -86,6 +86,7 @@ pub fn analyze(options: &Options) -> Analysis {
         keep_heads: false,
     };
     let (mut sets, mut read) = sets::read_all(&groups, &scan_options, options.threads);
+    drop_copies(&captures, &mut sets, &mut read);
     learn_hosts(&mut names, &captures, &mut sets, &read);
 
     // The barrier: what any set taught is held against all of them, and what was dismissed too early is read again.
@@ -113,6 +114,8 @@ pub fn analyze(options: &Options) -> Analysis {
         notes.push(untimed_note(&merged.untimed));
     }
     let events: Vec<OomEvent> = merged.events;
+
+    notes.extend(unknown_hosts(options, &names, &events, &sets));
 
     let watch = watched(&sets, &read, &gathered);
     let evidence = Evidence {
@@ -183,6 +186,33 @@ fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
         Err(e) => input.error = Some(format!("cannot read: {e}")),
     }
     input
+}
+
+/// A capture is known by its content: `x.pcap` and its `x.pcap.gz` are one. A set of which every capture was read
+/// before, under another name, is no second vantage point.
+fn drop_copies(captures: &[Capture], sets: &mut [Set], read: &mut BTreeMap<u32, ReadCapture>) {
+    let mut first: BTreeMap<_, u32> = BTreeMap::new();
+    let mut copies: BTreeMap<u32, u32> = BTreeMap::new();
+    for (index, r) in read.iter() {
+        let identity = r.summary.as_ref().filter(|s| s.packets > 0).and_then(|s| s.identity);
+        if let Some(identity) = identity {
+            let original = *first.entry(identity).or_insert(*index);
+            if original != *index {
+                copies.insert(*index, original);
+            }
+        }
+    }
+    for set in sets.iter_mut().filter(|s| s.captures.iter().all(|c| copies.contains_key(c))) {
+        for copy in &set.captures {
+            let original = copies.get(copy).and_then(|o| captures.get(*o as usize));
+            if let (Some(original), Some(summary)) = (original, read.get_mut(copy).and_then(|r| r.summary.as_mut())) {
+                let text = format!("the same content as {}: counted once", original.path.to_string_lossy());
+                summary.warnings.push(text);
+            }
+        }
+        set.seen = super::scan::SetObservations::default();
+        set.span = None;
+    }
 }
 
 /// Addresses name captures, and captures name addresses: a capture called `node-a.pcap` in which every packet is from
@@ -276,6 +306,22 @@ fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) ->
         }
     }
     (summaries, reported)
+}
+
+/// Flags about hosts that no input has: most likely a name mistyped.
+fn unknown_hosts(options: &Options, names: &Names, events: &[OomEvent], sets: &[Set]) -> Vec<String> {
+    let mut named: Vec<(&str, &str)> = options.boot.iter().map(|(h, _)| ("--boot", h.as_str())).collect();
+    named.extend(options.host_zones.iter().map(|(h, _)| ("--log-tz", h.as_str())));
+    let known = |host: &str| {
+        names.knows(host)
+            || events.iter().filter_map(|e| e.host.as_deref()).any(|h| names.same(h, host))
+            || sets.iter().filter_map(|s| s.host.as_deref()).any(|h| names.same(h, host))
+    };
+    named
+        .into_iter()
+        .filter(|(_, host)| !known(host))
+        .map(|(flag, host)| format!("{flag} {host}=…: no input has a host of that name"))
+        .collect()
 }
 
 fn untimed_note(untimed: &[oom::OomSighting]) -> String {

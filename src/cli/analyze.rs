@@ -25,7 +25,7 @@ Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
 pub(super) struct Args {
     /// Captures, logs, hosts lists, or directories of these; - is a capture on standard input
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "oom")]
     paths: Vec<PathBuf>,
     /// A log, or a directory of logs; HOST= names the host it is of (may repeat)
     #[arg(long, value_name = "[HOST=]PATH", value_parser = args::named)]

@@ -121,6 +121,15 @@ pub(super) fn complain(text: &str) {
     let _ = writeln!(err, "rdzvscope: {}", escape::clean(text.as_bytes(), 2000));
 }
 
+/// What clap says of bad arguments. It repeats them; what they hold must not reach the terminal raw.
+pub(super) fn complain_clap(e: &clap::Error) {
+    let text = e.render().to_string();
+    let mut err = io::stderr().lock();
+    for line in text.lines() {
+        let _ = writeln!(err, "{}", escape::clean(line.as_bytes(), 400));
+    }
+}
+
 /// Whether the reader of our output has gone: no error, as every tool in a pipe has it.
 pub(super) fn is_broken_pipe(e: &anyhow::Error) -> bool {
     e.chain().filter_map(|c| c.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe)

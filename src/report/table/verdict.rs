@@ -145,7 +145,9 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
         let unread = count(report.totals.unread.try_into().unwrap_or(usize::MAX), "input was", "inputs were");
         page.paragraph(&format!("{unread} not read: see \"Inputs\" at the end."));
     }
-    for note in &report.notes {
+    // With no incident what was watched is told at length above; the document's own note says the same.
+    let said = |note: &&String| !(incidents.is_empty() && note.starts_with("No stream of a known protocol"));
+    for note in report.notes.iter().filter(said) {
         page.hang(&format!("Note: {}", t(note)), 0, 2);
     }
     if let Some(date) = page.times.date {
@@ -223,10 +225,10 @@ fn watched(page: &mut Page, report: &Report) {
     };
     let totals = &report.totals;
     text.push_str(&format!(
-        "; {}, {} packets, {} TCP flows",
+        "; {}, {} packets, {}",
         count(report.captures.len(), "capture", "captures"),
         grouped(totals.packets),
-        grouped(totals.flows)
+        count(usize::try_from(totals.flows).unwrap_or(usize::MAX), "TCP flow", "TCP flows")
     ));
     let first = report.captures.iter().filter_map(|c| c.first).min();
     let last = report.captures.iter().filter_map(|c| c.last).max();
