@@ -291,11 +291,7 @@ fn untimed_note(untimed: &[oom::OomSighting]) -> String {
 }
 
 /// What the captures watched of each address.
-fn watched(
-    sets: &[Set],
-    read: &BTreeMap<u32, ReadCapture>,
-    gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>,
-) -> Watch {
+fn watched(sets: &[Set], read: &BTreeMap<u32, ReadCapture>, gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Watch {
     let mut watch = Watch::default();
     for (number, set) in sets.iter().enumerate() {
         let Some((from, to)) = set.span else { continue };

@@ -87,7 +87,8 @@ pub(super) fn read_all(
     let next = AtomicUsize::new(0);
     let done: Mutex<BTreeMap<usize, (Vec<Set>, BTreeMap<u32, ReadCapture>)>> = Mutex::new(BTreeMap::new());
     let work = || {
-        while let Some((i, group)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, groups.get(i)?))) {
+        while let Some((i, group)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, groups.get(i)?)))
+        {
             let read = read_group(group, options);
             if let Ok(mut done) = done.lock() {
                 done.insert(i, read);

@@ -196,7 +196,9 @@ impl Sink {
         }
         match self.actions.last_mut() {
             // Runs of answers to one peer are one action: a segment of one-byte requests must not cost an action each.
-            Some(Action::Reply { connection: c, bytes: b, omitted: o }) if *c == connection && (*o == 0 || bytes.is_empty()) => {
+            Some(Action::Reply { connection: c, bytes: b, omitted: o })
+                if *c == connection && (*o == 0 || bytes.is_empty()) =>
+            {
                 b.append(&mut bytes);
                 *o = o.saturating_add(omitted);
             }

@@ -24,12 +24,7 @@ pub(super) fn receive(server: &Server, store: &mut Store, id: ConnectionId, segm
 
 pub(super) fn end(store: &mut Store, id: ConnectionId, sink: &mut Sink) {
     if store.closed.remove(&id).is_none() && store.remove(id).is_some() {
-        sink.push(Action::Close {
-            connection: id,
-            how: super::How::Fin,
-            reason: Reason::PeerClosed,
-            claim: None,
-        });
+        sink.push(Action::Close { connection: id, how: super::How::Fin, reason: Reason::PeerClosed, claim: None });
     }
 }
 

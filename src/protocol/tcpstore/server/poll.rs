@@ -1,10 +1,10 @@
 //! The poll server: one thread that reads one request at a time, and waits for all of it.
 
+use super::Server;
 use super::action::{Action, ConnectionId, Reason, Sink};
 use super::apply::Handler;
 use super::connection::Phase;
 use super::store::Store;
-use super::Server;
 
 /// Bytes handed to the daemon at once.
 const PIECE: usize = 64 << 10;

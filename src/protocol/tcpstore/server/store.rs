@@ -197,7 +197,9 @@ impl Store {
         let old = self.keys.get(&key).map(|v| v.kept().len());
         let name = if old.is_some() { 0 } else { key.kept().len() };
         let bytes = self.bytes.saturating_sub(old.unwrap_or(0));
-        if old.is_none() && (self.keys.len() >= self.limits.keys || bytes.saturating_add(name) > self.limits.store_bytes) {
+        if old.is_none()
+            && (self.keys.len() >= self.limits.keys || bytes.saturating_add(name) > self.limits.store_bytes)
+        {
             self.forgotten += 1;
             return None;
         }
