@@ -194,3 +194,9 @@ pub fn read_facts(text: &str) -> (Vec<HostFacts>, Vec<FactsLineError>) {
     }
     (all.finish(), errors)
 }
+
+/// Whether a line is of the collector, alone or behind a label.
+pub(crate) fn is_collected(line: &str) -> bool {
+    let mark = String::from_utf8_lossy(MARK);
+    line.find(mark.as_ref()).is_some_and(|at| at < 300)
+}

@@ -25,9 +25,12 @@ mod text;
 mod workload;
 mod zone;
 
+pub(crate) use envelope::nodeset::{expand as expand_nodeset, is_host};
 pub use event::{EventTime, OomEvent, OomKind, OomSighting, Role, Source};
+pub(crate) use facts::is_collected;
 pub use facts::{FactsLineError, HostFacts, Listening, read_facts};
 pub use format::Format;
+pub(crate) use format::document::objects as json_objects;
 pub use host::same_host;
 pub use instant::{InstantError, parse_instant};
 pub use merge::{Merged, merge};

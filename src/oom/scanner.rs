@@ -3,7 +3,7 @@
 use super::assembly::Assembly;
 use super::envelope::{Envelope, Whose, ansible};
 use super::event::{EventTime, OomKind, OomSighting, Role, Source};
-use super::facts::{self, Collected, HostFacts};
+use super::facts::{self, Collected};
 use super::format::{self, Format, Peeled, container, counter, csv, document, export, journal};
 use super::kernel::Saying;
 use super::options::{Options, Resolved};
@@ -11,7 +11,6 @@ use super::stamp::Stamp;
 use super::summary::{LogSummary, NotUnderstood};
 use super::{prefilter, text};
 use crate::names::Names;
-use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
