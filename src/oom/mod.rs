@@ -32,6 +32,7 @@ pub use facts::{FactsLineError, HostFacts, Listening, read_facts};
 pub use format::Format;
 pub(crate) use format::document::objects as json_objects;
 pub use host::same_host;
+pub(crate) use instant::instant_or_local;
 pub use instant::{InstantError, parse_instant};
 pub use merge::{Merged, merge};
 pub use options::Options;
