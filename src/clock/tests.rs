@@ -63,19 +63,20 @@ fn a_packet_sent_again_and_a_clock_that_was_set_are_not_believed() {
 const DEATHS: [&str; 3] = ["11:20:52.397160", "11:20:41.440967", "11:21:11.449084"];
 const REAPED: [&str; 3] = ["11:20:52.343700", "11:20:41.429299", "11:21:11.438854"];
 const KILLED: [&str; 3] = ["11:20:49.653666", "11:20:39.381744", "11:21:08.153166"];
-const RSS: u64 = 23_900_112 * 1024;
+/// Resident memory of each, from the kill lines, in KiB.
+const RSS: [u64; 3] = [12_005_208, 8_203_356, 23_900_112];
 
 #[test]
 fn a_log_against_its_capture() {
     for shift in [0i64, 40, -28_800] {
-        for ((death, reaped), killed) in DEATHS.iter().zip(REAPED).zip(KILLED) {
+        for (((death, reaped), killed), rss) in DEATHS.iter().zip(REAPED).zip(KILLED).zip(RSS) {
             let shifted = |t: &str| at(t).plus_nanos(shift * NANOS);
             let o = log_against_capture(&[at(death)], &[], &[shifted(reaped)], 1e5).expect("fit");
             assert_eq!((o.method, o.fits), (Method::DeathAgainstReaper, 1));
             assert!((o.seconds - shift as f64).abs() <= o.uncertainty, "{o:?}");
             assert!(o.correct(shifted(killed)).seconds_since(at(killed)).abs() <= o.uncertainty);
             assert_eq!(o.may_be_none(), shift == 0);
-            for rss in [Some(RSS), None] {
+            for rss in [Some(rss * 1024), None] {
                 let kill = Kill { at: shifted(killed), anon_rss_bytes: rss };
                 let o = log_against_capture(&[at(death)], &[kill], &[], 1e5).expect("fit");
                 assert_eq!(o.method, Method::DeathAgainstKill);
@@ -99,7 +100,7 @@ fn a_boot_time_from_the_death_on_the_wire_is_within_three_seconds() {
     let (killed, reaped) = (Some(521_653_666_000), Some(524_343_700_000));
     let by_reaper = boot_from_death(death, killed, reaped, None).expect("boot");
     assert!(by_reaper.at.seconds_since(truth).abs() < 0.1, "{by_reaper:?}");
-    for rss in [Some(RSS), None] {
+    for rss in [Some(RSS[0] * 1024), None] {
         let by_kill = boot_from_death(death, killed, None, rss).expect("boot");
         let off = by_kill.at.seconds_since(truth).abs();
         assert!(off < 3.0 && off <= by_kill.uncertainty, "{by_kill:?}");

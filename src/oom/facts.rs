@@ -181,18 +181,14 @@ fn endpoint(text: &str) -> Option<Endpoint> {
     Some(Endpoint::new(ip.into(), port.parse().ok()?))
 }
 
-/// Reads facts alone, without the kernel's lines (a [`Scanner`](super::Scanner) takes both at once).
+/// Reads facts alone, without the kernel's lines, out of whatever gathered them.
 pub fn read_facts(text: &str) -> (Vec<HostFacts>, Vec<FactsLineError>) {
-    let (mut all, mut errors) = (Collected::default(), Vec::new());
-    let mut envelope = super::envelope::Envelope::default();
+    let mut scanner = super::Scanner::new("", &super::Options::default());
     for (number, line) in (1..).zip(text.lines()) {
-        let Some(inside) = envelope.peel(line.as_bytes()) else { continue };
-        let Some(rest) = marked(inside.line) else { continue };
-        if matches!(all.line(rest), Line::Bad) && errors.len() < MAX {
-            errors.push(FactsLineError { line: number, found: line.chars().take(80).collect() });
-        }
+        scanner.line(number, line.as_bytes());
     }
-    (all.finish(), errors)
+    let summary = scanner.finish();
+    (summary.facts, summary.facts_errors)
 }
 
 /// Whether a line is of the collector, alone or behind a label.

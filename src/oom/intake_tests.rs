@@ -235,6 +235,31 @@ fn what_is_collected_is_facts_and_log_at_once() {
     assert_eq!((facts, errors.iter().map(|e| e.line).collect::<Vec<_>>()), (summary.facts, vec![9]));
 }
 
+#[test]
+fn the_collectors_own_block_dates_the_kill_without_boot() {
+    let text = include_bytes!("../../testdata/logs/collected/node-a-pdsh.txt");
+    assert!(looks_like_a_log(text));
+    let summary = scan(text, &Options { file_host: Some("file".into()), ..Options::default() });
+    assert_eq!((summary.not_understood, summary.boot_source), (0, Some("collected")));
+    let facts = &summary.facts[0];
+    assert_eq!(facts.listening[0].torch.as_deref(), Some("1.13.0+cpu"));
+    assert_eq!((facts.listening[0].pid, facts.listening[0].endpoint.port), (Some(10267), 29500));
+    let events = bare(summary.sightings);
+    assert_eq!((events.len(), events[0].host.as_deref()), (1, Some("node-a")));
+    assert_eq!(events[0].time.to_rfc3339(), "2026-11-29T11:20:49.653666000Z");
+    assert_eq!((events[0].invoked_by.as_deref(), events[0].time_is_assumed), (Some("python3"), false));
+}
+
+#[test]
+fn facts_out_of_ansibles_script_module() {
+    let text = "gpu-1 | CHANGED => {\n    \"changed\": true,\n    \"stdout_lines\": [\n        \"rdzvscope/1 gpu-1 address 192.0.2.7/24 eth0\"\n    ]\n}\n";
+    let (facts, errors) = read_facts(text);
+    assert_eq!((facts.len(), errors.len(), facts[0].addresses.len()), (1, 0, 1));
+    let mut names = crate::names::Names::default();
+    let read = crate::hosts::read(text, None, &mut names);
+    assert_eq!((read.form, read.pairs), (crate::hosts::Form::Collected, 1));
+}
+
 use proptest::prelude::*;
 
 const WORDS: [&[u8]; 24] = [

@@ -3,7 +3,7 @@
 use super::assembly::Assembly;
 use super::envelope::{Envelope, Whose, ansible};
 use super::event::{EventTime, OomKind, OomSighting, Role, Source};
-use super::facts::{self, Collected};
+use super::facts::{self, Collected, FactsLineError};
 use super::format::{self, Format, Peeled, container, counter, csv, document, export, journal};
 use super::kernel::Saying;
 use super::options::{Options, Resolved};
@@ -206,7 +206,12 @@ impl Scanner {
         match self.collected.line(rest) {
             facts::Line::Fact => {}
             facts::Line::Kernel(host, line) => self.text(number, &Whose::one(host), line),
-            facts::Line::Bad => self.facts_not_understood += 1,
+            facts::Line::Bad => {
+                self.facts_not_understood += 1;
+                if self.summary.facts_errors.len() < MAX_EXAMPLES {
+                    self.summary.facts_errors.push(FactsLineError { line: number, found: text::lossy(rest, 80) });
+                }
+            }
         }
     }
 
@@ -269,8 +274,9 @@ impl Scanner {
 
     /// A line of JSON, or a whole document.
     fn json(&mut self, number: u64, whose: &Whose, text: &[u8]) {
-        let bytes = text::has(text, b"\"MESSAGE\":[") || text::has(text, b"\"MESSAGE\" : [");
-        if !bytes && !prefilter::may_matter(text) && self.summary.lines > SAMPLE {
+        let unseen =
+            text::has(text, b"\"MESSAGE\":[") || text::has(text, b"\"MESSAGE\" : [") || text::has(text, facts::MARK);
+        if !unseen && !prefilter::may_matter(text) && self.summary.lines > SAMPLE {
             return;
         }
         if text.len() > document::MAX_DOCUMENT {

@@ -2,7 +2,7 @@
 
 use super::envelope::nodeset::MAX_HOSTS;
 use super::event::OomSighting;
-use super::facts::HostFacts;
+use super::facts::{FactsLineError, HostFacts};
 use super::format::{Format, document};
 use super::scanner::{MAX_LINE, MAX_SIGHTINGS, Scanner};
 use crate::time::Timestamp;
@@ -45,6 +45,8 @@ pub struct LogSummary {
     pub sightings: Vec<OomSighting>,
     /// Facts of hosts, where the log is what `contrib/collect.sh` printed.
     pub facts: Vec<HostFacts>,
+    /// The first lines of facts that were not understood.
+    pub facts_errors: Vec<FactsLineError>,
 }
 
 impl Scanner {
