@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::gather::{self, Gathered};
 use super::inputs::{Inputs, Source, host_of_file, plain_stem, rotation_stem};
+use super::jobs::{self, Job, Lessons};
 use super::options::Options;
 use super::scan::ScanOptions;
 use super::sets::{self, Capture, ReadCapture, Set};
@@ -46,6 +47,8 @@ pub(super) struct Material<'a> {
     pub(super) incidents: &'a [Incident],
     pub(super) watch: &'a Watch,
     pub(super) scans: Vec<quiet::Scan>,
+    pub(super) jobs: Vec<Job>,
+    pub(super) lessons: &'a Lessons,
     pub(super) notes: Vec<String>,
 }
 
@@ -91,8 +94,10 @@ pub fn analyze(options: &Options) -> Analysis {
 
     // The barrier: what any set taught is held against all of them, and what was dismissed too early is read again.
     let mut listeners = BTreeSet::new();
+    let mut lessons = Lessons::default();
     for _ in 0..4 {
-        let found = gather::listeners(&sets, options);
+        lessons = jobs::lessons(&sets, &names);
+        let found = gather::listeners(&sets, options, &lessons);
         if found == listeners {
             break;
         }
@@ -101,7 +106,8 @@ pub fn analyze(options: &Options) -> Analysis {
     }
 
     let gathered = gather::gather(&sets, &listeners, &names);
-    let studied = gather::studied(&sets, &gathered, options);
+    let studied = gather::studied(&sets, &gathered, options, &lessons);
+    let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered);
     findings.extend(quiet::findings(&studied, &gathered));
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
@@ -163,6 +169,8 @@ pub fn analyze(options: &Options) -> Analysis {
         incidents: &incidents,
         watch: &watch,
         scans,
+        jobs,
+        lessons: &lessons,
         notes,
     });
     Analysis { report, trouble, nothing_read: !something }

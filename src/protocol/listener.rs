@@ -107,6 +107,8 @@ pub struct Listener {
     pub endpoint: Endpoint,
     /// How it came to be taken for a store.
     pub known_by: KnownBy,
+    /// What else named it.
+    pub named_by: Option<String>,
     /// The kinds of server that fit everything seen. Empty: what was seen contradicts itself.
     pub candidates: Vec<Candidate>,
     /// Why those.
@@ -213,6 +215,7 @@ pub fn study(
             None if by_port => KnownBy::Port,
             None => KnownBy::Client,
         },
+        named_by: named.map(str::to_string),
         candidates: Candidate::all(),
         evidence: Vec::new(),
         since: None,
