@@ -63,8 +63,10 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
                 lessons.stores.entry(Endpoint::new(address, port)).or_insert(by);
             }
         }
-        for (endpoint, said) in learned.gloo.values() {
-            lessons.pairs.entry(*endpoint).or_insert((f.server(), *said));
+        for (endpoints, said) in learned.gloo.values() {
+            for endpoint in endpoints {
+                lessons.pairs.entry(*endpoint).or_insert((f.server(), *said));
+            }
         }
         for root in &learned.roots {
             let known = lessons.roots.iter_mut().find(|(_, r)| r.root == root.root && r.magic == root.magic);
@@ -127,23 +129,23 @@ pub(super) fn jobs(lessons: &Lessons, listeners: &[Listener], names: &Names) -> 
 
 /// The ranks that gave Gloo addresses, of the default group.
 fn ranks(learned: &[Learned]) -> Vec<Participant> {
-    let mut by_rank: BTreeMap<u64, (Endpoint, Said)> = BTreeMap::new();
+    let mut by_rank: BTreeMap<u64, &(Vec<Endpoint>, Said)> = BTreeMap::new();
     let default = learned.iter().flat_map(|l| l.gloo.keys()).map(|(g, _)| g).min_by_key(|g| (g.len(), (*g).clone()));
     let Some(group) = default else { return Vec::new() };
     for ((g, rank), found) in learned.iter().flat_map(|l| &l.gloo) {
         if g == group {
-            let slot = by_rank.entry(*rank).or_insert(*found);
+            let slot = by_rank.entry(*rank).or_insert(found);
             if found.1 < slot.1 {
-                *slot = *found;
+                *slot = found;
             }
         }
     }
     by_rank
         .into_iter()
-        .map(|(rank, (endpoint, said))| Participant {
+        .map(|(rank, (endpoints, said))| Participant {
             rank: Some(rank),
             name: None,
-            address: Some(endpoint.address),
+            address: endpoints.first().map(|e| e.address),
             joined: said.time,
             last: said.time,
         })

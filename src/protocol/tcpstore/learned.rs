@@ -72,8 +72,8 @@ pub struct Learned {
     pub roots: Vec<NamedRoot>,
     /// Workers' stores, by the rendezvous round that names them.
     pub stores: BTreeMap<String, NamedStore>,
-    /// Gloo addresses by rank, of the first group of each name.
-    pub gloo: BTreeMap<(String, u64), (Endpoint, Said)>,
+    /// Gloo addresses by group and rank: where the rank waits for its pairs (up to 1.13 one address a peer).
+    pub gloo: BTreeMap<(String, u64), (Vec<Endpoint>, Said)>,
     /// Elastic jobs by run id.
     pub jobs: BTreeMap<String, ElasticJob>,
     /// The highest count of `init/`: how many workers joined.
@@ -177,9 +177,10 @@ impl Learned {
     fn pair(&mut self, key: &[u8], value: &[u8], said: Said) {
         let text = String::from_utf8_lossy(key).into_owned();
         let Some((group, rank)) = text.rsplit_once('/') else { return };
-        let (Ok(rank), Some(endpoint)) = (rank.parse::<u64>(), parse_gloo_blob(value).first().copied()) else { return };
-        if self.gloo.len() < MEMBERS {
-            self.gloo.entry((group.to_string(), rank)).or_insert((endpoint, said));
+        let (Ok(rank), mut endpoints) = (rank.parse::<u64>(), parse_gloo_blob(value)) else { return };
+        endpoints.truncate(MEMBERS);
+        if self.gloo.len() < MEMBERS && !endpoints.is_empty() {
+            self.gloo.entry((group.to_string(), rank)).or_insert((endpoints, said));
         }
     }
 
