@@ -44,6 +44,16 @@ pub(super) fn rule(report: &Report, incident: &Incident) -> Vec<String> {
     lines
 }
 
+/// The same for `nft 'RULES'`: semicolons where lines end.
+pub(super) fn on_one_line(lines: &[String]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(line.trim());
+        text.push_str(if text.ends_with(['{', ';']) { " " } else { "; " });
+    }
+    text.trim_end_matches([';', ' ']).to_string()
+}
+
 /// The addresses that are known to belong to the cluster: hosts of the incident, its survivors, stores, job members.
 fn members(report: &Report, incident: &Incident) -> BTreeSet<IpAddr> {
     let hosts = incident.hosts.iter().filter_map(|h| h.address.as_deref());
@@ -83,6 +93,14 @@ mod tests {
         assert!(six.contains("ip6 saddr != { 2001:db8::11 }") && !six.contains("ip saddr"), "{six}");
         let unknown = text(&report(Cause::Scan, "192.0.2.250", "host-1"));
         assert!(unknown.contains("ip saddr { 192.0.2.250 }"), "{unknown}");
+    }
+
+    #[test]
+    fn a_shell_takes_it_on_one_line() {
+        let r = report(Cause::Scan, "192.0.2.250", "192.0.2.11");
+        let line = on_one_line(&rule(&r, &r.incidents[0]));
+        let ends = line.starts_with("table inet rendezvous { chain input { type") && line.ends_with("drop; }; }");
+        assert!(ends && !line.contains(";;") && !line.contains('\''), "{line}");
     }
 
     #[test]

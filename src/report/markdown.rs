@@ -284,14 +284,7 @@ fn to_do(lines: &mut Vec<String>, report: &Report, incident: &Incident) {
         lines.push("```sh".to_string());
         lines.push("# on every host that runs a store; add the other hosts of the job to the list first".to_string());
         // One line: a ticket has few, and a shell takes it so.
-        let body: Vec<&str> = rule.iter().map(|l| l.trim()).collect();
-        let mut text = String::new();
-        for (at, part) in body.iter().enumerate() {
-            let quiet = at == 0 || text.ends_with(['{', ';']) || *part == "}";
-            text.push_str(if quiet { " " } else { "; " });
-            text.push_str(part);
-        }
-        lines.push(format!("nft '{}'", text.trim()));
+        lines.push(format!("nft '{}'", firewall::on_one_line(&rule)));
         lines.push("```".to_string());
     }
 }

@@ -36,7 +36,7 @@ fn table(h: &mut Html, report: &Report, findings: &[&Finding], times: &Times) {
     super::head(
         h,
         "findings sortable",
-        &["Severity", "Time", "From", "To", "Packet", "Rule", "Declared", "What happened"],
+        &["Severity", "Time", "From, to", "Packet", "Rule", "Declared", "What happened"],
     );
     for f in findings.iter().take(ROWS) {
         let weight = (f.severity as u8).to_string();
@@ -47,17 +47,16 @@ fn table(h: &mut Html, report: &Report, findings: &[&Finding], times: &Times) {
         }
         h.raw("</td>");
         let key = f.time.map_or(0, |t| t.0).to_string();
-        h.leaf("td", &[("data-sort", &key)], &f.time.map_or("–".into(), |t| times.short(t)));
-        h.leaf("td", &[], &f.source.as_ref().map_or("–".into(), |s| endpoint(&s.address, s.port)));
-        h.raw("<td>").text(&f.target.as_ref().map_or("–".into(), |t| endpoint(&t.address, t.port)));
-        if let Some(host) = f.target.as_ref().and_then(|t| t.host.as_deref()) {
-            h.leaf("small", &[], host);
-        }
-        h.raw("</td>").leaf("td", &[], &place(report, f).unwrap_or_else(|| "–".into()));
-        h.raw("<td>").leaf("code", &[], &f.rule).leaf("small", &[("class", "id")], &f.id).raw("</td>");
+        h.leaf("td", &[("class", "when"), ("data-sort", &key)], &f.time.map_or("–".into(), |t| times.short(t)));
+        h.raw("<td class=\"when\">").text(&f.source.as_ref().map_or("–".into(), |s| endpoint(&s.address, s.port)));
+        let target = f.target.as_ref().map_or("–".into(), |t| endpoint(&t.address, t.port));
+        let host = f.target.as_ref().and_then(|t| t.host.as_deref()).map_or(String::new(), |n| format!(" {n}"));
+        h.leaf("small", &[], &format!("→ {target}{host}")).raw("</td>");
+        h.leaf("td", &[("class", "name")], &place(report, f).unwrap_or_else(|| "–".into()));
+        h.raw("<td class=\"name\">").leaf("code", &[], &f.rule).leaf("small", &[("class", "id")], &f.id).raw("</td>");
         let declared = f.declared.as_ref().and_then(|d| d.bytes.or(d.count)).map_or(String::new(), |n| n.to_string());
-        h.leaf("td", &[("data-sort", &declared)], &claim(f));
-        h.leaf("td", &[("class", "wide")], &f.explanation).raw("</tr>\n");
+        h.leaf("td", &[("class", "name"), ("data-sort", &declared)], &claim(f));
+        h.raw("<td class=\"wide\">").prose(&f.explanation).raw("</td></tr>\n");
     }
     super::foot(h);
     super::rest(h, findings.len(), ROWS, "findings");

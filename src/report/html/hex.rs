@@ -114,32 +114,36 @@ fn dump(h: &mut Html, f: &Finding, hex: &str) {
     h.raw("<pre class=\"dump\">");
     for (row, (line, of)) in bytes.chunks(16).zip(parts.chunks(16)).enumerate() {
         h.leaf("i", &[], &format!("{:04x}", row * 16)).text("  ");
-        runs(h, line, of, |at, b| format!("{b:02x}{}", if at % 8 == 7 { "  " } else { " " }));
+        runs(h, line, of, |b| format!("{b:02x}"), |at| if at % 8 == 7 { "  " } else { " " });
         let missing = 16 - line.len();
         h.text(&" ".repeat(missing * 3 + usize::from(line.len() < 8) + usize::from(missing > 0)));
-        runs(h, line, of, |_, b| if (0x20..0x7f).contains(&b) { char::from(b).to_string() } else { ".".to_string() });
-        h.text("").line();
+        let ascii = |b| if (0x20..0x7f).contains(&b) { char::from(b).to_string() } else { ".".to_string() };
+        runs(h, line, of, ascii, |_| "");
+        h.line();
     }
     h.raw("</pre>\n");
     let more = (hex.len() / 2).saturating_sub(bytes.len());
     super::rest(h, bytes.len() + more, bytes.len(), "bytes");
 }
 
-/// Bytes of one part in one element.
-fn runs(h: &mut Html, line: &[u8], parts: &[Part], show: impl Fn(usize, u8) -> String) {
+/// Bytes of one part in one element, with what stands between two of them.
+fn runs(h: &mut Html, line: &[u8], parts: &[Part], show: impl Fn(u8) -> String, after: impl Fn(usize) -> &'static str) {
     let mut open = None;
     for (at, (b, part)) in line.iter().zip(parts).enumerate() {
-        if open != Some(*part) {
+        let between = if at > 0 { after(at - 1) } else { "" };
+        if open == Some(*part) {
+            h.text(between);
+        } else {
             if open.is_some() {
                 h.close("span");
             }
-            h.open("span", &[("class", part.class())]);
+            h.text(between).open("span", &[("class", part.class())]);
             open = Some(*part);
         }
-        h.text(&show(at, *b));
+        h.text(&show(*b));
     }
     if open.is_some() {
-        h.close("span");
+        h.close("span").text(line.len().checked_sub(1).map_or("", after));
     }
 }
 

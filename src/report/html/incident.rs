@@ -40,7 +40,7 @@ pub(super) fn section(h: &mut Html, report: &Report, incident: &Incident, times:
 fn hosts(h: &mut Html, report: &Report, incident: &Incident, times: &Times) {
     let findings: HashMap<&str, &Finding> = triggers(report, incident).iter().map(|f| (f.id.as_str(), *f)).collect();
     let events: HashMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
-    let columns = ["Host", "Job", "Trigger", "Declared", "OOM kill", "Lag", "Listener gone", "Watched", "Verdict"];
+    let columns = ["Host", "Verdict", "Job", "Trigger", "Declared", "OOM kill", "Lag", "Listener gone", "Watched"];
     super::head(h, "hosts sortable", &columns);
     for host in incident.hosts.iter().take(HOSTS) {
         let trigger = host.trigger.as_deref().and_then(|id| findings.get(id)).copied();
@@ -59,11 +59,12 @@ fn row(
     event: Option<&OomEvent>,
     times: &Times,
 ) {
-    h.raw("<tr><td>").leaf("b", &[], &host.host);
+    h.raw("<tr><td class=\"name\">").leaf("b", &[], &host.host);
     if let Some(address) = host.address.as_deref().filter(|a| *a != host.host) {
         h.leaf("small", &[], address);
     }
-    h.raw("</td><td>");
+    h.raw("</td><td>").leaf("span", &[("class", class(host.verdict))], host.verdict.text());
+    h.raw("</td><td class=\"name\">");
     match event.and_then(|e| e.workload.as_ref()) {
         Some(w) => workload(h, w),
         None => {
@@ -72,7 +73,7 @@ fn row(
     }
     h.raw("</td>");
     let key = trigger.and_then(|f| f.time).map_or(0, |t| t.0).to_string();
-    h.open("td", &[("data-sort", &key)]);
+    h.open("td", &[("class", "when"), ("data-sort", &key)]);
     match trigger {
         Some(f) => {
             h.text(&f.time.map_or(String::new(), |t| times.short(t)));
@@ -80,7 +81,7 @@ fn row(
             let link = format!("#f-{}", f.id);
             h.raw("<small>").open("a", &[("href", &link)]);
             h.text(&place(report, f).unwrap_or_default()).raw("</a>");
-            h.text(&probe.map_or(String::new(), |p| format!(" {p}"))).raw("</small>");
+            h.raw("</small>").leaf("small", &[], probe.unwrap_or_default());
         }
         None => {
             h.text("none found");
@@ -89,7 +90,7 @@ fn row(
     h.raw("</td>");
     declared(h, trigger, event);
     let key = event.and_then(|e| e.time).map_or(0, |t| t.0).to_string();
-    h.open("td", &[("data-sort", &key)]);
+    h.open("td", &[("class", "when"), ("data-sort", &key)]);
     match event {
         Some(e) => {
             let sure = e.uncertainty_seconds.unwrap_or(0.0);
@@ -110,14 +111,17 @@ fn row(
     }
     h.raw("</td>");
     let key = host.listener_died_at.map_or(0, |t| t.0).to_string();
-    h.leaf("td", &[("data-sort", &key)], &host.listener_died_at.map_or("–".into(), |t| times.short(t)));
+    h.leaf(
+        "td",
+        &[("class", "when"), ("data-sort", &key)],
+        &host.listener_died_at.map_or("–".into(), |t| times.short(t)),
+    );
     let watched = match host.coverage {
         CoverageLevel::Observed => "observed",
         CoverageLevel::Partial => "in part",
         CoverageLevel::NotObserved => "not observed",
     };
-    h.leaf("td", &[], watched).raw("<td>");
-    h.leaf("span", &[("class", class(host.verdict))], host.verdict.text()).raw("</td></tr>\n");
+    h.leaf("td", &[], watched).raw("</tr>\n");
 }
 
 fn workload(h: &mut Html, w: &Workload) {
@@ -138,14 +142,14 @@ fn declared(h: &mut Html, trigger: Option<&Finding>, event: Option<&OomEvent>) {
         h.text(&format!("{} {field}", f.query.as_deref().unwrap_or_default()));
     }
     if let Some(bytes) = claim.and_then(|d| d.bytes) {
-        h.raw("<small>").text(&format!("{} B", grouped(bytes))).raw("</small>");
+        h.leaf("small", &[("class", "when")], &format!("{} B", grouped(bytes)));
         h.leaf("small", &[], &readings(bytes));
     }
     if let Some(count) = claim.and_then(|d| d.count) {
         h.leaf("small", &[], &format!("{} entries", grouped(count)));
     }
     if let Some(vm) = event.and_then(|e| e.total_vm_bytes) {
-        h.leaf("small", &[("class", "vm")], &format!("killed at total-vm {}", readings(vm)));
+        h.leaf("small", &[], &format!("killed at total-vm {}", readings(vm)));
     }
     h.raw("</td>");
 }
@@ -161,7 +165,7 @@ fn reasons(h: &mut Html, incident: &Incident) {
     for host in all.clone().take(REASONED) {
         h.raw("<h3>").text(&host.host).raw("</h3><ul>");
         for reason in host.reasons.iter().filter(|r| !shared.contains(r)) {
-            h.leaf("li", &[], reason);
+            h.raw("<li>").prose(reason).raw("</li>");
         }
         h.raw("</ul>\n");
     }
@@ -169,7 +173,7 @@ fn reasons(h: &mut Html, incident: &Incident) {
     if !shared.is_empty() {
         h.raw("<h3>All of them</h3><ul>");
         for reason in shared {
-            h.leaf("li", &[], reason);
+            h.raw("<li>").prose(reason).raw("</li>");
         }
         h.raw("</ul>\n");
     }
@@ -231,7 +235,6 @@ fn to_do(h: &mut Html, report: &Report, incident: &Incident) {
     if !rule.is_empty() {
         h.raw("<p>For <code>nft -f</code>, on every host that runs a store. Add the other hosts of the job to the ");
         h.raw("list first: who is not in it is shut out.</p>\n<pre class=\"command\">");
-        h.text("");
         for line in &rule {
             h.text(line).line();
         }

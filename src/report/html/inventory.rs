@@ -21,7 +21,7 @@ pub(super) fn oom_events(h: &mut Html, report: &Report, times: &Times) {
     for e in events.iter().take(ROWS) {
         h.raw("<tr>").leaf("td", &[], e.host.as_deref().unwrap_or("unknown"));
         let sure = e.uncertainty_seconds.unwrap_or(0.0);
-        h.leaf("td", &[], &e.time.map_or("unknown".into(), |t| times.within(t, sure)));
+        h.leaf("td", &[("class", "when")], &e.time.map_or("unknown".into(), |t| times.within(t, sure)));
         let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
         h.leaf("td", &[], &format!("{}{pid}", e.process.as_deref().unwrap_or("unknown")));
         h.leaf("td", &[], e.kind.text()).leaf("td", &[], &e.total_vm_bytes.map_or("–".into(), readings));
@@ -41,7 +41,7 @@ pub(super) fn listeners(h: &mut Html, report: &Report, times: &Times) {
     h.raw("<section><h2>Listeners</h2>\n");
     super::head(h, "sortable", &["Listener", "Speaks", "Validates", "Connections", "Gone at", "Known by", "Advice"]);
     for l in report.listeners.iter().take(ROWS) {
-        h.raw("<tr><td>").leaf("b", &[], &endpoint(&l.address, Some(l.port)));
+        h.raw("<tr><td class=\"name\">").leaf("b", &[], &endpoint(&l.address, Some(l.port)));
         h.leaf("small", &[], l.host.as_deref().unwrap_or_default()).raw("</td><td>");
         h.text(&l.role.map_or(l.protocol.to_string(), |r| format!("{} {r}", l.protocol)));
         h.leaf("small", &[], &speaks(l)).raw("</td>");
@@ -53,7 +53,7 @@ pub(super) fn listeners(h: &mut Html, report: &Report, times: &Times) {
         h.leaf("td", &[], validates);
         let key = l.connections.to_string();
         h.leaf("td", &[("class", "num"), ("data-sort", &key)], &grouped(l.connections));
-        h.leaf("td", &[], &l.died_at.map_or("–".into(), |t| times.short(t)));
+        h.leaf("td", &[("class", "when")], &l.died_at.map_or("–".into(), |t| times.short(t)));
         h.leaf("td", &[], l.learned_from.as_deref().unwrap_or("–"));
         h.leaf("td", &[("class", "wide")], l.advice.as_deref().unwrap_or("–")).raw("</tr>\n");
     }
@@ -88,13 +88,13 @@ pub(super) fn scans(h: &mut Html, report: &Report, times: &Times) {
         &["Source", "Tool", "From", "To", "Length", "Hosts", "Ports", "Connections", "Findings"],
     );
     for s in report.scans.iter().take(ROWS) {
-        h.raw("<tr><td>").leaf("b", &[], &s.source.address);
+        h.raw("<tr><td class=\"name\">").leaf("b", &[], &s.source.address);
         let nat = if s.source.may_be_nat { " (may be a NAT)" } else { "" };
         h.leaf("small", &[], &format!("{}{nat}", s.source.label.as_deref().unwrap_or_default())).raw("</td>");
         let tool = [s.tool.as_deref(), s.profile.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
         h.leaf("td", &[], &tool);
-        h.leaf("td", &[], &s.first.map_or("–".into(), |t| times.short(t)));
-        h.leaf("td", &[], &s.last.map_or("–".into(), |t| times.short(t)));
+        h.leaf("td", &[("class", "when")], &s.first.map_or("–".into(), |t| times.short(t)));
+        h.leaf("td", &[("class", "when")], &s.last.map_or("–".into(), |t| times.short(t)));
         let length = s.first.zip(s.last).map(|(a, b)| b.seconds_since(a));
         let key = length.map_or(String::new(), |l| l.to_string());
         h.leaf("td", &[("data-sort", &key)], &length.map_or("–".into(), span));
@@ -165,8 +165,8 @@ pub(super) fn inputs(h: &mut Html, report: &Report, times: &Times) {
             (None, None) => "–".to_string(),
         };
         h.leaf("td", &[], &holds);
-        h.leaf("td", &[], &capture.and_then(|c| c.first).map_or("–".into(), |t| times.short(t)));
-        h.leaf("td", &[], &capture.and_then(|c| c.last).map_or("–".into(), |t| times.short(t)));
+        h.leaf("td", &[("class", "when")], &capture.and_then(|c| c.first).map_or("–".into(), |t| times.short(t)));
+        h.leaf("td", &[("class", "when")], &capture.and_then(|c| c.last).map_or("–".into(), |t| times.short(t)));
         let remarks = remarks(report, input);
         let class = if input.error.is_some() { "wide error" } else { "wide" };
         h.leaf("td", &[("class", class)], if remarks.is_empty() { "–" } else { &remarks }).raw("</tr>\n");

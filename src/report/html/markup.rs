@@ -30,6 +30,18 @@ impl Html {
         self
     }
 
+    /// Text to be read: numbers such as `962 696 183 808` are not broken over lines. (Not for commands: they are copied.)
+    pub(super) fn prose(&mut self, text: &str) -> &mut Self {
+        let mut out = String::with_capacity(text.len());
+        let mut digit = false;
+        for (at, c) in text.char_indices() {
+            let joined = c == ' ' && digit && thousand(text.get(at + 1..).unwrap_or_default());
+            out.push(if joined { '\u{a0}' } else { c });
+            digit = c.is_ascii_digit();
+        }
+        self.text(&out)
+    }
+
     /// A start tag.
     pub(super) fn open(&mut self, tag: &'static str, attributes: Attributes<'_>) -> &mut Self {
         self.text.push('<');
@@ -77,6 +89,12 @@ impl Html {
     }
 }
 
+/// Whether `text` begins with exactly three digits.
+fn thousand(text: &str) -> bool {
+    let digits = text.bytes().take(4).take_while(u8::is_ascii_digit).count();
+    digits == 3
+}
+
 /// `text` as it may stand between tags and between quotes. Unsafe characters come out visible, and no URL comes out as
 /// one: `://` is broken by a character reference, so that neither a browser nor a mail program finds an address in it.
 pub(super) fn escaped(text: &str) -> Cow<'_, str> {
@@ -104,6 +122,13 @@ pub(super) fn escaped(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_stay_whole() {
+        let mut html = Html::default();
+        html.prose("claim of 962 696 bytes, pid 10273 28.7 s, 5 1234");
+        assert_eq!(html.finish(), "claim of 962\u{a0}696 bytes, pid 10273 28.7 s, 5 1234");
+    }
 
     #[test]
     fn nothing_breaks_out() {

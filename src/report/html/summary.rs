@@ -20,7 +20,7 @@ pub(super) fn header(h: &mut Html, report: &Report, incidents: &[&Incident], tim
             h.raw("<h1>").leaf("span", &[("class", class(first.verdict))], &verdict.to_lowercase());
             h.text(" ").text(&capital(what)).raw("</h1>\n");
             if !first.summary.is_empty() {
-                h.leaf("p", &[("class", "lead")], &first.summary).line();
+                h.raw("<p class=\"lead\">").prose(&first.summary).raw("</p>\n");
             }
             tiles(h, report, first);
             if incidents.len() > 1 {
@@ -76,7 +76,7 @@ fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
     let (low, high) = (lags.iter().copied().fold(f64::MAX, f64::min), lags.iter().copied().fold(f64::MIN, f64::max));
     let largest = triggers.iter().filter_map(|f| f.declared.as_ref()?.bytes).max();
     let c = &report.coverage;
-    h.raw("<dl class=\"tiles\">\n");
+    h.raw("<div class=\"tiles\">\n");
     tile(h, "Hosts", &grouped(incident.hosts.len() as u64), &names(incident));
     if let Some(source) = &incident.source {
         let what = [source.label.as_deref(), source.tool.as_deref()];
@@ -93,10 +93,13 @@ fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
         tile(h, "Trigger to kill", &value, &format!("lag of {} of {} hosts", lags.len(), incident.hosts.len()));
     }
     if c.oom_hosts > 0 {
-        let sub = format!("{} in part, {} not observed", c.partial, c.not_observed);
-        tile(h, "Watched", &format!("{} of {}", c.observed, c.oom_hosts), &format!("OOM hosts observed; {sub}"));
+        let mut sub = "OOM hosts observed".to_string();
+        if c.observed < c.oom_hosts {
+            sub.push_str(&format!("; {} in part, {} not observed", c.partial, c.not_observed));
+        }
+        tile(h, "Watched", &format!("{} of {}", c.observed, c.oom_hosts), &sub);
     }
-    h.raw("</dl>\n");
+    h.raw("</div>\n");
 }
 
 fn range(low: f64, high: f64) -> String {
@@ -112,8 +115,8 @@ fn names(incident: &Incident) -> String {
 }
 
 fn tile(h: &mut Html, name: &str, value: &str, sub: &str) {
-    h.raw("<div>").leaf("dt", &[], name).leaf("dd", &[("class", "value")], value);
-    h.leaf("dd", &[("class", "sub")], sub).raw("</div>\n");
+    h.raw("<div>").leaf("p", &[("class", "term")], name).leaf("p", &[("class", "value")], value);
+    h.leaf("p", &[("class", "sub")], sub).raw("</div>\n");
 }
 
 /// What a "no" rests on.
