@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::args;
 use super::exit::Exit;
-use super::output::{OutputArgs, complain};
+use super::output::{OutputArgs, complain, shown};
 use crate::analysis::{Named, Options, analyze};
 use crate::oom::Zone;
 use crate::report::carve;
@@ -112,7 +112,10 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let analysis = analyze(&options);
     a.output.write(&analysis.report)?;
     if let Some(path) = &a.carve {
-        carve::carve(&analysis.report, &analysis.captures, path)?;
+        let written = carve::carve(&analysis.report, &analysis.captures, path)?;
+        if written.packets == 0 {
+            complain(&format!("{}: holds no packet, for none was flagged at warning or above", shown(path)));
+        }
     }
     if let Some(path) = &a.annotate {
         carve::annotate(&analysis.report, &analysis.captures, path)?;

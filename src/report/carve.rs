@@ -57,7 +57,8 @@ pub struct Written {
 /// Writes the flows of all findings at warning or above to `path`, with a comment on each flagged packet.
 ///
 /// A flow comes whole, from its handshake to its end, out of the capture that the finding names: what the server did
-/// afterwards is part of the evidence, and the file, analyzed again, tells the same. Packets are in order of time (up to
+/// afterwards is part of the evidence, and a claim is judged by it when the file is analyzed again. (A listener's silence
+/// and death are judged by its other connections, which are not carved.) Packets are in order of time (up to
 /// 64 MiB of them; beyond that, piece by piece). `captures` are the files, in the order of `report.captures`.
 ///
 /// # Errors

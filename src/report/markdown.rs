@@ -270,13 +270,16 @@ fn assumptions(lines: &mut Vec<String>, report: &Report, incident: &Incident, mo
 
 fn to_do(lines: &mut Vec<String>, report: &Report, incident: &Incident) {
     let mut remedies: Vec<String> = Vec::new();
-    for f in triggers(report, incident) {
+    let found = triggers(report, incident);
+    let others = report.findings.iter().filter(|f| found.is_empty() && f.severity == Severity::Critical);
+    for f in found.iter().copied().chain(others) {
         if let Some(remedy) = f.remedy.as_deref().map(md).filter(|r| !r.is_empty() && !remedies.contains(r)) {
             remedies.push(remedy);
         }
     }
     lines.push(match remedies.as_slice() {
-        [] => "**Do now.** Nothing that the captures show would have prevented it.".to_string(),
+        [] if incident.settled_by.is_empty() => "**Do now.** Nothing follows from what was seen.".to_string(),
+        [] => "**Do now.** Settle what is open, as above: nothing else follows from what was seen.".to_string(),
         some => format!("**Do now.** {}", some.iter().take(2).cloned().collect::<Vec<_>>().join(" ")),
     });
     let rule = firewall::rule(report, incident);

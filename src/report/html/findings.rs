@@ -33,11 +33,7 @@ pub(super) fn section(h: &mut Html, report: &Report, times: &Times) {
 }
 
 fn table(h: &mut Html, report: &Report, findings: &[&Finding], times: &Times) {
-    super::head(
-        h,
-        "findings sortable",
-        &["Severity", "Time", "From, to", "Packet", "Rule", "Declared", "What happened"],
-    );
+    super::head(h, "findings sortable", &["Severity", "Time, packet", "From, to", "Rule", "Declared", "What happened"]);
     for f in findings.iter().take(ROWS) {
         let weight = (f.severity as u8).to_string();
         h.open("tr", &[]).open("td", &[("data-sort", &weight)]);
@@ -47,15 +43,17 @@ fn table(h: &mut Html, report: &Report, findings: &[&Finding], times: &Times) {
         }
         h.raw("</td>");
         let key = f.time.map_or(0, |t| t.0).to_string();
-        h.leaf("td", &[("class", "when"), ("data-sort", &key)], &f.time.map_or("–".into(), |t| times.short(t)));
+        h.open("td", &[("class", "when"), ("data-sort", &key)]).text(&f.time.map_or("–".into(), |t| times.short(t)));
+        h.leaf("small", &[], &place(report, f).unwrap_or_default()).raw("</td>");
         h.raw("<td class=\"when\">").text(&f.source.as_ref().map_or("–".into(), |s| endpoint(&s.address, s.port)));
         let target = f.target.as_ref().map_or("–".into(), |t| endpoint(&t.address, t.port));
         let host = f.target.as_ref().and_then(|t| t.host.as_deref()).map_or(String::new(), |n| format!(" {n}"));
         h.leaf("small", &[], &format!("→ {target}{host}")).raw("</td>");
-        h.leaf("td", &[("class", "name")], &place(report, f).unwrap_or_else(|| "–".into()));
         h.raw("<td class=\"name\">").leaf("code", &[], &f.rule).leaf("small", &[("class", "id")], &f.id).raw("</td>");
         let declared = f.declared.as_ref().and_then(|d| d.bytes.or(d.count)).map_or(String::new(), |n| n.to_string());
-        h.leaf("td", &[("class", "name"), ("data-sort", &declared)], &claim(f));
+        h.open("td", &[("class", "claim"), ("data-sort", &declared)])
+            .prose(&claim(f).replace('\u{a0}', " "))
+            .raw("</td>");
         h.raw("<td class=\"wide\">").prose(&f.explanation).raw("</td></tr>\n");
     }
     super::foot(h);

@@ -69,7 +69,7 @@ fn frame(h: &mut Html, f: &Finding, times: &Times) {
         let id = o.id.map_or(String::new(), |id| format!(" {id}"));
         h.text(&format!("; inside {}{id}, {} → {}", o.kind, o.source, o.target));
     }
-    h.raw("</p>\n<p>Read as ").leaf("b", &[], &claim(f));
+    h.raw("</p>\n<p>Read as <b>").prose(&claim(f).replace('\u{a0}', " ")).raw("</b>");
     if let Some(dialect) = &f.dialect {
         h.text(&format!(", dialect {}", dialect_words(dialect)));
     }
