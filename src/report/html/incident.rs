@@ -149,7 +149,7 @@ fn declared(h: &mut Html, trigger: Option<&Finding>, event: Option<&OomEvent>) {
         h.leaf("small", &[], &format!("{} entries", grouped(count)));
     }
     if let Some(vm) = event.and_then(|e| e.total_vm_bytes) {
-        h.leaf("small", &[], &format!("killed at total-vm {}", readings(vm)));
+        h.leaf("small", &[("class", "when")], &format!("total-vm {}", readings(vm)));
     }
     h.raw("</td>");
 }
