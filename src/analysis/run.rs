@@ -1,6 +1,7 @@
 //! An analysis from beginning to end.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
 
 use super::gather::{self, Gathered};
 use super::inputs::{Inputs, Source, host_of_file, plain_stem, rotation_stem};
@@ -27,6 +28,8 @@ const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
 pub struct Analysis {
     /// The report.
     pub report: Report,
+    /// The captures' paths as they are, in the order of `report.captures` (which shows them cleaned).
+    pub captures: Vec<PathBuf>,
     /// An input that was named on the command line was not read.
     pub trouble: bool,
     /// Nothing at all could be read.
@@ -173,7 +176,8 @@ pub fn analyze(options: &Options) -> Analysis {
         lessons: &lessons,
         notes,
     });
-    Analysis { report, trouble, nothing_read: !something }
+    let captures = captures.into_iter().map(|(c, _, _)| c.path).collect();
+    Analysis { report, captures, trouble, nothing_read: !something }
 }
 
 fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {

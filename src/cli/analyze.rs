@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use super::args;
 use super::exit::Exit;
-use super::output::{OutputArgs, complain};
+use super::output::{OutputArgs, complain, shown};
 use crate::analysis::{Named, Options, analyze};
 use crate::oom::Zone;
+use crate::report::carve;
 use crate::time::Timestamp;
 use crate::words::Severity;
 
@@ -19,7 +20,8 @@ use crate::words::Severity;
   rdzvscope analyze captures/ --oom logs/ --hosts hosts
   rdzvscope analyze node-*.pcap --oom node-a=dmesg.txt --boot node-a=2026-11-29T11:12:08Z
   tcpdump -i eth0 -w - | rdzvscope analyze - --port 29500-29510
-  rdzvscope analyze incident/ --format json -o report.json
+  rdzvscope analyze incident/ --format html -o report.html
+  rdzvscope analyze incident/ --format json -o report.json --carve flagged.pcapng
 
 Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
@@ -66,6 +68,12 @@ pub(super) struct Args {
     /// Findings kept, the worst first
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_findings: usize,
+    /// Write the flows of what was flagged at warning or above there, as pcapng with a comment on each flagged packet
+    #[arg(long, value_name = "FILE")]
+    carve: Option<PathBuf>,
+    /// Write the whole capture there (there must be one alone), as pcapng with a comment on each packet of a finding
+    #[arg(long, value_name = "FILE")]
+    annotate: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -103,6 +111,15 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     }
     let analysis = analyze(&options);
     a.output.write(&analysis.report)?;
+    if let Some(path) = &a.carve {
+        let written = carve::carve(&analysis.report, &analysis.captures, path)?;
+        if written.packets == 0 {
+            complain(&format!("{}: holds no packet, for none was flagged at warning or above", shown(path)));
+        }
+    }
+    if let Some(path) = &a.annotate {
+        carve::annotate(&analysis.report, &analysis.captures, path)?;
+    }
     for input in analysis.report.inputs.iter() {
         if let Some(error) = &input.error {
             complain(&format!("{}: {error}", input.path));

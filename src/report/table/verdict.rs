@@ -10,14 +10,14 @@ use crate::report::model::{
 use crate::report::size::grouped;
 
 /// Incidents, the surest first, then in order of time.
-pub(super) fn by_weight(report: &Report) -> Vec<&Incident> {
+pub(in crate::report) fn by_weight(report: &Report) -> Vec<&Incident> {
     let mut incidents: Vec<&Incident> = report.incidents.iter().collect();
     incidents.sort_by_key(|i| (Reverse(i.verdict), Reverse(i.hosts.len()), i.start));
     incidents
 }
 
 /// The trigger of each host of an incident, in the order of its hosts, none twice.
-pub(super) fn triggers<'a>(report: &'a Report, incident: &'a Incident) -> Vec<&'a Finding> {
+pub(in crate::report) fn triggers<'a>(report: &'a Report, incident: &'a Incident) -> Vec<&'a Finding> {
     let mut found = triggers_by_id(report, incident);
     incident.hosts.iter().filter_map(|host| found.remove(host.trigger.as_deref()?)).collect()
 }
@@ -161,7 +161,7 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
 }
 
 /// The first line when there is no incident.
-fn quiet(report: &Report) -> String {
+pub(in crate::report) fn quiet(report: &Report) -> String {
     let at = |severity| report.findings.iter().filter(|f| f.severity == severity).count();
     match (at(Severity::Critical), at(Severity::Warning)) {
         (0, 0) if !report.oom_events.is_empty() => format!(
