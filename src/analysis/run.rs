@@ -122,7 +122,8 @@ pub fn analyze(options: &Options) -> Analysis {
     if !merged.untimed.is_empty() {
         notes.push(untimed_note(&merged.untimed));
     }
-    let events: Vec<OomEvent> = merged.events;
+    let mut events: Vec<OomEvent> = merged.events;
+    name_hosts(&mut events, &mut names);
 
     notes.extend(unknown_hosts(options, &names, &events, &sets));
 
@@ -318,6 +319,18 @@ fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) ->
         }
     }
     (summaries, reported)
+}
+
+/// A log may be named by its host's address.
+fn name_hosts(events: &mut [OomEvent], names: &mut Names) {
+    for event in events {
+        let Some(host) = event.host.clone() else { continue };
+        let Ok(ip) = host.parse::<std::net::IpAddr>() else { continue };
+        match names.host(ip.into()) {
+            Some(name) => event.host = Some(name.to_string()),
+            None => names.add(&host, ip.into()),
+        }
+    }
 }
 
 /// Flags about hosts that no input has: most likely a name mistyped.
