@@ -196,8 +196,16 @@ pub(super) fn rotation_stem(path: &Path) -> (PathBuf, String) {
     (parent, stem.chars().filter(|c| !c.is_ascii_digit()).collect())
 }
 
-/// The host that a file's name suggests: the longest leading part that `names` knows, else that of its directory.
-pub(super) fn host_of_file(path: &Path, names: &Names) -> Option<String> {
+/// The host that a file's path suggests: what `pattern` captures of it, the longest leading part of its name that
+/// `names` knows, or its directory's name where that is known.
+pub(super) fn host_of_file(path: &Path, names: &Names, pattern: Option<&regex_lite::Regex>) -> Option<String> {
+    let whole = path.to_string_lossy();
+    if let Some(found) = pattern.and_then(|p| p.captures(&whole)) {
+        let part = found.name("host").or_else(|| found.get(1)).or_else(|| found.get(0));
+        if let Some(host) = part.map(|m| m.as_str()).filter(|h| !h.is_empty()) {
+            return Some(names.canonical(host).to_string());
+        }
+    }
     let name = path.file_name()?.to_string_lossy().into_owned();
     let parent = path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
     names.of_file(&name).or_else(|| parent.as_deref().filter(|p| names.knows(p))).map(str::to_string)

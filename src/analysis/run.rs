@@ -78,7 +78,7 @@ pub fn analyze(options: &Options) -> Analysis {
             index: i as u32,
             path: s.path.clone(),
             stem: rotation_stem(&s.path),
-            host: host_of_file(&s.path, &names),
+            host: host_of_file(&s.path, &names, options.host_pattern.as_ref()),
         })
         .collect();
     let groups = sets::groups(&captures);
@@ -294,7 +294,7 @@ fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) ->
     let mut summaries = Vec::new();
     let mut reported = Vec::new();
     for s in inputs.sources.iter().filter(|s| s.kind == InputKind::Log) {
-        let of_name = host_of_file(&s.path, names);
+        let of_name = host_of_file(&s.path, names, options.host_pattern.as_ref());
         let guessed = of_name.is_none();
         let log_options = oom::Options {
             boot: options.boot.clone(),

@@ -35,6 +35,9 @@ pub(super) struct Args {
     /// Names of addresses, in the form of /etc/hosts (may repeat)
     #[arg(long, value_name = "FILE")]
     hosts: Vec<PathBuf>,
+    /// The host that a path names: group "host", else the first group, else the match
+    #[arg(long, value_name = "REGEX", value_parser = args::pattern)]
+    host_pattern: Option<regex_lite::Regex>,
     /// When a host booted: the origin of the times in its raw dmesg (may repeat)
     #[arg(long, value_name = "HOST=TIME", value_parser = args::boot)]
     boot: Vec<(String, Timestamp)>,
@@ -92,6 +95,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         paths: a.paths,
         oom: a.oom,
         hosts: a.hosts,
+        host_pattern: a.host_pattern,
         boot: a.boot,
         window: a.window,
         max_lag: a.max_lag,
