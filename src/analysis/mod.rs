@@ -2,6 +2,7 @@
 
 mod gather;
 mod inputs;
+mod learn;
 mod logs;
 mod observe;
 mod options;
@@ -11,6 +12,9 @@ mod run;
 pub mod scan;
 mod sets;
 mod track;
+mod walk;
 
+pub use learn::{Knowledge, Known, learn};
 pub use options::{Named, Options};
 pub use run::{Analysis, analyze};
+pub use walk::{Closed, Totals, Visit, walk};

@@ -7,6 +7,9 @@ mod exit;
 mod explain;
 mod oom;
 mod output;
+mod select;
+mod spool;
+mod streams;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -37,6 +40,8 @@ struct Cli {
 enum Command {
     /// From a folder of captures and logs to a verdict
     Analyze(analyze::Args),
+    /// The flows of captures, and their bytes
+    Streams(streams::Args),
     /// The OOM events in logs, and what was not understood
     Oom(oom::Args),
     /// What a rule means, why it matters, what to do
@@ -55,6 +60,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Analyze(a) => analyze::run(a, &arguments),
+        Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),
