@@ -7,22 +7,21 @@ use std::process::Command;
 /// src, dst, length, gap_bytes, sha256.
 type Stream = (String, String, u64, u64, String);
 
-/// Made frames for which the oracle is wrong, and why; the truth about them stands in the `.tsv` beside each and is
-/// held against the frame decoder in its own tests. Every other capture must agree to the byte.
+/// Made frames for which the oracle is wrong: file, stream, reason. The truth about them stands in the `.tsv` beside each
+/// and is held against the frame decoder in its own tests. Every other capture must agree to the byte.
 const ORACLE_WRONG: [(&str, &str); 8] = [
-    // stream 192.0.2.11:40001 > 192.0.2.12:29500 and its like: the oracle takes the IPv4 address of a packet before the
-    // IPv6 one, so IPv6 inside IPv4 gets the outer addresses instead of the innermost.
-    ("frames/gre.pcap", "2001:db8::11:40001 in IPv4: the oracle names the outer addresses"),
-    ("frames/gtp.pcap", "2001:db8::11:40001 in IPv4: the oracle names the outer addresses"),
-    ("frames/ip-in-ip.pcap", "2001:db8::11:40001 in IPv4: the oracle names the outer addresses"),
-    ("frames/nested.pcap", "2001:db8::11:40001 in IPv4: the oracle names the outer addresses"),
-    // tshark takes another dissector, or none, for what follows.
-    ("frames/ethernet.pcap", "2001:db8::11:40006: tshark dissects no TCP in that frame"),
-    ("frames/mpls.pcap", "192.0.2.11:40002: tshark dissects no TCP in that frame"),
-    ("frames/vxlan.pcap", "2001:db8::11:40001: tshark dissects no TCP in that frame"),
-    // A routing header names the final destination, which tshark shows as ipv6.dst; the header's own address is the
-    // one that the packet was captured on its way to. 40010: tshark dissects no TCP.
-    ("frames/extension.pcap", "2001:db8::11:40008, :40009, :40010: routing headers"),
+    // The oracle takes the IPv4 address of a packet before the IPv6 one: IPv6 inside IPv4 gets the outer addresses.
+    ("frames/gre.pcap", "2001:db8::11:40001: in IPv4; the oracle names the outer addresses"),
+    ("frames/gtp.pcap", "2001:db8::11:40001: in IPv4; the oracle names the outer addresses"),
+    ("frames/ip-in-ip.pcap", "2001:db8::11:40001: in IPv4; the oracle names the outer addresses"),
+    ("frames/nested.pcap", "2001:db8::11:40001: in IPv4; the oracle names the outer addresses"),
+    // Packets in which tshark finds no TCP, whatever follows.
+    ("frames/ethernet.pcap", "2001:db8::11:40006: IPv6 payload length 0 (offload), malformed to tshark"),
+    ("frames/mpls.pcap", "192.0.2.11:40002: Ethernet over a pseudowire; tshark guesses another form"),
+    ("frames/vxlan.pcap", "2001:db8::11:40001: VXLAN on port 8472; tshark stops at UDP"),
+    // A routing header: `ipv6.dst` occurs twice, the header's own address and the final one, and the oracle takes the
+    // last, though the packet is not there yet. A mobility header (40010): tshark does not look behind it.
+    ("frames/extension.pcap", "2001:db8::11:40008, :40009, :40010: routing and mobility headers"),
 ];
 
 fn root() -> &'static Path {
@@ -90,5 +89,5 @@ fn every_stream_is_the_oracles() {
         assert_eq!(oracle, ours, "{name}");
         compared += ours.len();
     }
-    assert!(compared > 900, "only {compared} streams were compared");
+    assert!(compared > 800, "only {compared} streams were compared");
 }
