@@ -98,7 +98,6 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     };
     let mut visitor = Streams::new(&selected.known, &selected.selection, files.as_mut(), sink);
     let totals = walk(&selected.known, &selected.options.ports, selected.options.memory, &mut visitor);
-    drop(visitor);
     written?;
     if let Some(files) = files {
         files.failure()?;

@@ -79,16 +79,16 @@ impl<'a, W: Write> Follow<'a, W> {
     }
 
     fn head(&mut self, direction: Direction, chunk: &Chunk<'_>) -> io::Result<()> {
-        let label = self.known.labels.get(chunk.packet.capture as usize).map_or("?", String::as_str);
+        let label = self.known.labels.get(chunk.packet.capture as usize).filter(|_| self.known.labels.len() > 1);
         writeln!(
             self.out,
-            "{} offset {}, {} bytes, packet {}, {} ({})",
+            "{} offset {}, {} bytes, packet {}{}, {}",
             arrow(direction),
             chunk.offset,
             chunk.bytes.len(),
             chunk.packet.number,
-            chunk.time,
-            escape::clean(label.as_bytes(), 60)
+            label.map_or(String::new(), |l| format!(" of {}", escape::clean(l.as_bytes(), 200))),
+            chunk.time
         )
     }
 }
@@ -105,21 +105,25 @@ fn text(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     for line in bytes.split_inclusive(|b| *b == b'\n') {
         let mut rest = line;
         while !rest.is_empty() {
-            // A byte takes four columns at most, so this much always fits; a character is not cut.
-            let mut cut = rest.len().min(LINE / 4);
-            while cut > 1 && cut < rest.len() && rest.get(cut).is_some_and(|b| b & 0xc0 == 0x80) {
-                cut -= 1;
-            }
-            let (now, later) = if rest.is_ascii() && rest.iter().all(|b| (0x20..0x7f).contains(b) || *b == b'\n') {
-                rest.split_at(rest.len().min(LINE))
-            } else {
-                rest.split_at(cut)
-            };
-            writeln!(out, "  {}", escape::clean(now, LINE * 4))?;
+            let (now, later) = rest.split_at(fitting(rest));
+            writeln!(out, "  {}", escape::clean(now, LINE))?;
             rest = later;
         }
     }
     Ok(())
+}
+
+/// How many of `bytes` fit in a line when they are escaped, at least one. No character is cut.
+fn fitting(bytes: &[u8]) -> usize {
+    let mut columns = 0;
+    let fits = |b: &&u8| {
+        // No byte takes more than four columns, alone or as its part of a character.
+        columns += if (0x20..0x7f).contains(*b) { 1 } else { 4 };
+        columns <= LINE
+    };
+    let most = bytes.iter().take_while(fits).count();
+    let is_inside = |at: usize| bytes.get(at).is_some_and(|b| b & 0xc0 == 0x80);
+    (most.saturating_sub(3).max(1)..=most).rev().find(|at| !is_inside(*at)).unwrap_or(most)
 }
 
 /// Sixteen bytes a line, with their offset in the stream and, where they are printable, as text.
@@ -164,5 +168,37 @@ impl<W: Write> Visit for Follow<'_, W> {
 
     fn stop(&self) -> bool {
         !matches!(self.done, Ok(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_between_characters_and_escaped() {
+        let mut bytes = vec![b'a'; 100];
+        bytes.extend("\r\n键".repeat(30).bytes());
+        bytes.extend([0xff; 60]);
+        bytes.extend("\u{202e}".repeat(30).bytes());
+        let mut out = Vec::new();
+        text(&bytes, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.lines().all(|l| escape::columns(l) <= LINE + 2), "{out}");
+        assert_eq!(
+            (out.matches('键').count(), out.matches("\\xff").count(), out.matches("202e").count()),
+            (30, 60, 30)
+        );
+        assert_eq!(out.matches('…').count(), 0, "{out}");
+    }
+
+    #[test]
+    fn hexadecimal_has_offsets_of_the_stream() {
+        let mut out = Vec::new();
+        hex(0x10, b"\x03\0abcdefghijklmnop", &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines[0], "  00000010  03 00 61 62 63 64 65 66 67 68 69 6a 6b 6c 6d 6e  ..abcdefghijklmn");
+        assert!(lines[1].starts_with("  00000020  6f 70 "));
     }
 }

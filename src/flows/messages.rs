@@ -170,8 +170,9 @@ impl<'a, S: FnMut(Item) -> bool> Messages<'a, S> {
         let Some((_, place)) = flow.unanswered.remove(at) else { return };
         let Some(line) = self.waiting.get_mut(&place) else { return };
         self.waiting_bytes = self.waiting_bytes.saturating_sub(line.bytes());
-        let value = a.fields.first().filter(|_| a.query != Operation::ListKeys);
-        if line.value_bytes.is_none() && a.field_count > 0 {
+        let value = a.fields.first();
+        // What LIST_KEYS is answered with are keys.
+        if line.value_bytes.is_none() && a.field_count > 0 && a.query != Operation::ListKeys {
             line.value_bytes = Some(a.value_bytes);
             line.value = value.filter(|_| self.keep.values).map(|v| v.bytes.clone());
             line.purpose = purpose_of(line.key.as_ref(), value);
