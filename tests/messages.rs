@@ -166,6 +166,42 @@ fn what_no_message_accounts_for_is_told_and_flagged() {
 }
 
 #[test]
+fn a_stream_joined_in_the_middle_counts_from_its_first_message() {
+    let directory = tempfile::tempdir().unwrap();
+    let ends = Ends((12, 40_000), (11, 29_500));
+    let mut wire = Wire::new();
+    wire.client(ends, 0, b"the end of a value that began before the capture");
+    for i in 0..4u32 {
+        let add = [&[3][..], &string(b"/counter"), &1u64.to_le_bytes()].concat();
+        wire.client(ends, 48 + i * add.len() as u32, &add);
+        wire.server(ends, i * 8, &u64::from(i).to_le_bytes());
+    }
+    let file = wire.save(directory.path(), "middle.pcap");
+    let file = file.to_str().unwrap();
+    let told = lines(&stdout(&["messages", "--format", "jsonl", file], 0));
+    let told: Vec<_> = told.iter().map(|m| (m["stream_offset"].as_u64().unwrap(), m["answer"].as_str())).collect();
+    assert_eq!(told, [48, 73, 98, 123].map(|at| (at, Some("number"))));
+    assert_eq!(stdout(&["messages", "--undecoded", file], 0), "");
+}
+
+#[test]
+fn strays_are_no_recognised_streams() {
+    for node in ["a", "b", "c"] {
+        assert_eq!(
+            stdout(&["messages", "--undecoded", &format!("testdata/survivors-torch2.15/node-{node}.pcap")], 0),
+            ""
+        );
+        assert_eq!(
+            stdout(&["messages", "--undecoded", &format!("testdata/incident-torch1.13/node-{node}.pcap")], 0),
+            ""
+        );
+    }
+    // A client of another version is a store's client, and the store never understood it.
+    let told = stdout(&["messages", "--undecoded", "testdata/other-strangers/client2.2-on-store1.13.pcap"], 1);
+    assert!(told.contains("to-server  offset 0  27 bytes"), "{told}");
+}
+
+#[test]
 fn nothing_from_the_wire_reaches_the_terminal_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let ends = Ends((12, 40_000), (11, 29_500));

@@ -70,24 +70,32 @@ fn every_stream_is_the_oracles() {
     captures(&root().join("testdata"), &mut files);
     assert!(files.len() > 40, "{} captures", files.len());
     let wrong: BTreeMap<_, _> = ORACLE_WRONG.into_iter().collect();
-    let mut compared = 0;
-    for path in files {
-        let oracle = Command::new("python3").arg(root().join("tests/stream-oracle.py")).arg(&path).output().unwrap();
-        assert!(oracle.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&oracle.stderr));
-        let ours = Command::new(env!("CARGO_BIN_EXE_rdzvscope"))
-            .args(["streams", "--all", "--format", "jsonl"])
-            .arg(&path)
-            .output()
-            .unwrap();
-        assert!(ours.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&ours.stderr));
-        let (oracle, ours) = (streams(&oracle.stdout), streams(&ours.stdout));
-        let name = path.strip_prefix(root().join("testdata")).unwrap().to_string_lossy().into_owned();
-        if let Some(why) = wrong.get(name.as_str()) {
-            assert_ne!(oracle, ours, "{name}: no longer different ({why})");
-            continue;
-        }
-        assert_eq!(oracle, ours, "{name}");
-        compared += ours.len();
-    }
+    let compared: usize = std::thread::scope(|scope| {
+        let wrong = &wrong;
+        let work = move |part: Vec<PathBuf>| part.iter().map(|path| compare(path, wrong)).sum::<usize>();
+        let parts: Vec<Vec<PathBuf>> = (0..4).map(|i| files.iter().skip(i).step_by(4).cloned().collect()).collect();
+        let running: Vec<_> = parts.into_iter().map(|part| scope.spawn(move || work(part))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
     assert!(compared > 800, "only {compared} streams were compared");
+}
+
+/// Compares the streams of one capture; how many there are.
+fn compare(path: &Path, wrong: &BTreeMap<&str, &str>) -> usize {
+    let oracle = Command::new("python3").arg(root().join("tests/stream-oracle.py")).arg(path).output().unwrap();
+    assert!(oracle.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&oracle.stderr));
+    let ours = Command::new(env!("CARGO_BIN_EXE_rdzvscope"))
+        .args(["streams", "--all", "--format", "jsonl"])
+        .arg(path)
+        .output()
+        .unwrap();
+    assert!(ours.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&ours.stderr));
+    let (oracle, ours) = (streams(&oracle.stdout), streams(&ours.stdout));
+    let name = path.strip_prefix(root().join("testdata")).unwrap().to_string_lossy().into_owned();
+    if let Some(why) = wrong.get(name.as_str()) {
+        assert_ne!(oracle, ours, "{name}: no longer different ({why})");
+        return 0;
+    }
+    assert_eq!(oracle, ours, "{name}");
+    ours.len()
 }

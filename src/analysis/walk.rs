@@ -66,7 +66,7 @@ pub struct Totals {
     pub flows: u64,
     /// Packets of flows that were captured twice.
     pub duplicates: u64,
-    /// Flows given up, before they had ended, to stay below the memory limit.
+    /// Flows given up before they had ended, or forgotten before they carried a byte, to stay below the memory limit.
     pub evicted_flows: u64,
     /// Payload bytes that came after their flow was given up.
     pub evicted_bytes: u64,
@@ -123,6 +123,8 @@ struct Engine<'v, V: Visit> {
     numbers: Vec<u64>,
     slots: Vec<Option<Box<Slot<V::Flow>>>>,
     free: Vec<u32>,
+    /// Flows of this set of which nothing was said yet: they carried no payload.
+    silent: u64,
     bytes: usize,
     max_bytes: usize,
     limits: AssemblerLimits,
@@ -138,6 +140,7 @@ impl<'v, V: Visit> Engine<'v, V> {
             numbers: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
+            silent: 0,
             bytes: 0,
             max_bytes: (memory / 2).max(1 << 20),
             limits: AssemblerLimits {
@@ -155,6 +158,7 @@ impl<'v, V: Visit> Engine<'v, V> {
         let record = self.table.record(found.flow);
         if record.packets[0].saturating_add(record.packets[1]) == 1 {
             self.totals.flows += 1;
+            self.silent += 1;
             let at = found.flow as usize;
             if self.numbers.len() <= at {
                 self.numbers.resize(at + 1, 0);
@@ -168,6 +172,7 @@ impl<'v, V: Visit> Engine<'v, V> {
             }
             FlowState::Silent if segment.wire_length == 0 => {}
             FlowState::Silent => {
+                self.silent = self.silent.saturating_sub(1);
                 if let Some(slot) = self.open(found.flow, segment) {
                     self.follow(slot, segment, time, packet);
                     self.shed(slot);
@@ -298,14 +303,18 @@ impl<'v, V: Visit> Engine<'v, V> {
         for (number, flow, state) in left {
             match state {
                 FlowState::Tracked(slot) => self.close(slot),
-                FlowState::Silent => self.visitor.silent(number, self.table.record(flow)),
+                FlowState::Silent => {
+                    self.silent = self.silent.saturating_sub(1);
+                    self.visitor.silent(number, self.table.record(flow));
+                }
                 FlowState::Dismissed => {}
             }
             if self.visitor.stop() {
                 break;
             }
         }
-        self.totals.evicted_flows += self.table.evicted();
+        // The table forgot the rest.
+        self.totals.evicted_flows += self.silent;
         self.totals
     }
 }

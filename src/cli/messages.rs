@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::exit::Exit;
+use super::output::complain;
 use super::select::{SelectArgs, Selected};
 use crate::analysis::walk;
 use crate::flows::{Align, Columns, Item, Keep, MessageLine, Messages};
@@ -91,6 +92,12 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     written?;
     list.finish()?;
     selected.complain(&totals);
+    for (endpoint, known) in selected.known.listeners.iter().filter(|(_, k)| k.dialect.is_none()) {
+        let accepted = known.listener.accepted;
+        complain(&format!(
+            "{endpoint}: {accepted} connections contradict every dialect together; they are not decoded"
+        ));
+    }
     Ok(Exit::of(left, selected.known.trouble, selected.known.nothing_read, false, false))
 }
 

@@ -61,11 +61,6 @@ impl Coverage {
         }
     }
 
-    /// Whether a message was seen.
-    pub(super) fn begun(&self) -> bool {
-        self.begun
-    }
-
     /// Memory it takes, in bytes.
     pub(super) fn bytes(&self) -> usize {
         (self.open.capacity() + self.left.capacity()) * 16
@@ -101,7 +96,6 @@ mod tests {
     fn a_stream_joined_in_the_middle_counts_from_its_first_message() {
         let mut c = Coverage::new(true);
         c.captured(0, 10);
-        assert!(!c.begun());
         c.message(4, 2);
         assert_eq!(c.finish(), [(6, 4)]);
         let mut c = Coverage::new(true);

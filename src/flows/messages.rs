@@ -10,7 +10,7 @@ use crate::analysis::{Closed, Knowledge, Visit};
 use crate::net::Endpoint;
 use crate::protocol::tcpstore::{
     Answer, Callback, Candidates, Connection, DecodeOptions, Dialect, Direction as Side, Event as Decoded, Field,
-    Message, Operation, Unfinished, first_bytes, purpose,
+    Message, Operation, Unfinished, VALIDATE_MAGIC, first_bytes, is_store_key, purpose,
 };
 use crate::stream::{Direction, Event, FlowRecord, PacketRef};
 use crate::time::Timestamp;
@@ -77,6 +77,8 @@ struct Flow {
     /// Requests that may still be answered: their ids and where their lines stand.
     unanswered: VecDeque<(u64, Place)>,
     coverage: [Coverage; 2],
+    /// A store's client spoke, or the store answered one: not merely bytes that could be a request.
+    recognised: bool,
 }
 
 impl<'a, S: FnMut(Item) -> bool> Messages<'a, S> {
@@ -139,6 +141,10 @@ impl<'a, S: FnMut(Item) -> bool> Messages<'a, S> {
 
     fn request(&mut self, flow: &mut Flow, m: Message) {
         flow.coverage[0].message(m.offset, m.length);
+        flow.recognised |= match m.query {
+            Operation::Validate => m.number == Some(i64::from(VALIDATE_MAGIC)),
+            _ => !m.keys.is_empty() && m.keys.iter().all(|k| is_store_key(&k.bytes)),
+        };
         let value = m.value().cloned();
         let mut line = flow.line(m.query.name(), m.time, m.last);
         line.key = m.key().cloned();
@@ -165,6 +171,7 @@ impl<'a, S: FnMut(Item) -> bool> Messages<'a, S> {
     fn answer(&mut self, flow: &mut Flow, a: &Answer) {
         if a.length > 0 {
             flow.coverage[1].message(a.offset, a.length);
+            flow.recognised = true;
         }
         let Some(at) = flow.unanswered.iter().position(|(id, _)| *id == a.request) else { return };
         let Some((_, place)) = flow.unanswered.remove(at) else { return };
@@ -192,6 +199,7 @@ impl<'a, S: FnMut(Item) -> bool> Messages<'a, S> {
 
     fn callback(&mut self, flow: &mut Flow, c: Callback) {
         flow.coverage[1].message(c.offset, c.length);
+        flow.recognised = true;
         let mut line = flow.line(c.change.name(), c.time, c.packet);
         line.direction = Direction::ToClient.name();
         line.purpose = purpose_of(Some(&c.key), Some(&c.new));
@@ -277,6 +285,7 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
                 last_client: (record.first, record.first_packet),
                 unanswered: VecDeque::new(),
                 coverage: [Coverage::new(midstream), Coverage::new(midstream)],
+                recognised: false,
             },
         }))
     }
@@ -317,7 +326,7 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
             connection.end(side(direction), &mut |e| self.decoded(&mut flow, e));
         }
         let client = matches!(first_bytes(&flow.head), Candidates::Store { .. });
-        if !client && !flow.coverage.iter().any(Coverage::begun) {
+        if !client && !flow.recognised {
             return;
         }
         for (coverage, direction) in flow.coverage.into_iter().zip([Direction::ToServer, Direction::ToClient]) {
