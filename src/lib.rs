@@ -28,4 +28,6 @@ pub mod report;
 
 pub mod analysis;
 
+pub mod flows;
+
 pub mod cli;

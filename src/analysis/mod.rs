@@ -3,6 +3,7 @@
 mod gather;
 mod inputs;
 mod jobs;
+mod learn;
 mod logs;
 mod observe;
 mod options;
@@ -12,6 +13,9 @@ mod run;
 pub mod scan;
 mod sets;
 mod track;
+mod walk;
 
+pub use learn::{Knowledge, Known, learn};
 pub use options::{Named, Options};
 pub use run::{Analysis, analyze};
+pub use walk::{Closed, Totals, Visit, walk};

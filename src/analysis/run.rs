@@ -21,7 +21,7 @@ use crate::stream::FlowRecord;
 use crate::words::InputKind;
 
 /// Bytes that one flow record costs, with its place in the table.
-const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
+pub(super) const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
 
 /// An analysis, done.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ pub fn analyze(options: &Options) -> Analysis {
     Analysis { report, captures, trouble, nothing_read: !something }
 }
 
-fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
+pub(super) fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
     let mut input = Input {
         path: path.to_string_lossy().into_owned(),
         kind: Some(InputKind::Hosts),
@@ -230,7 +230,12 @@ fn drop_copies(captures: &[Capture], sets: &mut [Set], read: &mut BTreeMap<u32, 
 
 /// Addresses name captures, and captures name addresses: a capture called `node-a.pcap` in which every packet is from
 /// or to one address was taken on node-a, and that is its address.
-fn learn_hosts(names: &mut Names, captures: &[Capture], sets: &mut [Set], read: &BTreeMap<u32, ReadCapture>) {
+pub(super) fn learn_hosts(
+    names: &mut Names,
+    captures: &[Capture],
+    sets: &mut [Set],
+    read: &BTreeMap<u32, ReadCapture>,
+) {
     for r in read.values() {
         for (address, name) in r.summary.iter().flat_map(|s| &s.names) {
             if names.host(*address).is_none() {
@@ -253,7 +258,7 @@ fn learn_hosts(names: &mut Names, captures: &[Capture], sets: &mut [Set], read: 
 }
 
 /// Reads sets again for flows that were dismissed before it was known that they matter.
-fn promote(
+pub(super) fn promote(
     sets: &mut [Set],
     captures: &[Capture],
     options: &ScanOptions,

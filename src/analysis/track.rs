@@ -59,6 +59,7 @@ struct Print {
     seq: u32,
     ack: u32,
     length: u32,
+    captured: u32,
     ip_id: u32,
     window: u16,
     flags: u8,
@@ -69,17 +70,19 @@ const COPY_NANOS: i64 = 20_000_000;
 
 /// Tells a packet that was captured twice (another interface of `any`, a mirror port) from a retransmission.
 #[derive(Default)]
-struct Copies {
+pub(super) struct Copies {
     recent: [Option<(Print, Timestamp)>; 4],
     at: usize,
 }
 
 impl Copies {
-    fn is_copy(&mut self, segment: &Segment<'_>, time: Timestamp) -> bool {
+    pub(super) fn is_copy(&mut self, segment: &Segment<'_>, time: Timestamp) -> bool {
         let print = Print {
             seq: segment.seq,
             ack: segment.ack,
             length: segment.wire_length,
+            // A copy that a smaller snaplen cut earlier is no copy of all of it.
+            captured: segment.payload.len() as u32,
             ip_id: segment.ip_id,
             window: segment.window,
             flags: segment.flags.0,

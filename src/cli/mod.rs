@@ -5,8 +5,12 @@ mod args;
 mod complete;
 mod exit;
 mod explain;
+mod messages;
 mod oom;
 mod output;
+mod select;
+mod spool;
+mod streams;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -37,6 +41,10 @@ struct Cli {
 enum Command {
     /// From a folder of captures and logs to a verdict
     Analyze(analyze::Args),
+    /// Every decoded message
+    Messages(messages::Args),
+    /// The flows of captures, and their bytes
+    Streams(streams::Args),
     /// The OOM events in logs, and what was not understood
     Oom(oom::Args),
     /// What a rule means, why it matters, what to do
@@ -55,6 +63,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Analyze(a) => analyze::run(a, &arguments),
+        Command::Messages(a) => messages::run(a),
+        Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),

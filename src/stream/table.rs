@@ -324,6 +324,14 @@ impl FlowTable {
         self.records.capacity() * size_of::<FlowRecord>() + self.index.capacity() * 5
     }
 
+    /// All records that were not evicted, with their indices, in order of these.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &FlowRecord)> {
+        let mut free = self.free.clone();
+        free.sort_unstable();
+        let mut free = free.into_iter().peekable();
+        (0u32..).zip(&self.records).filter(move |(i, _)| free.next_if_eq(i).is_none())
+    }
+
     /// All records that were not evicted, in order of arrival.
     pub fn into_records(mut self) -> Vec<FlowRecord> {
         let mut gone = vec![false; self.records.len()];

@@ -1,0 +1,153 @@
+//! What captures teach, without a report: who listens, what they speak, what hosts are called.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::gather;
+use super::inputs::{Inputs, host_of_file, rotation_stem};
+use super::options::Options;
+use super::run::{RECORD_BYTES, learn_hosts, promote, read_hosts};
+use super::scan::ScanOptions;
+use super::sets::{self, Capture, Set};
+use crate::names::Names;
+use crate::net::Endpoint;
+use crate::protocol::listener::Listener;
+use crate::protocol::tcpstore::Dialect;
+use crate::stream::PortSet;
+use crate::words::InputKind;
+
+/// What a first reading of captures taught; a second reading starts from it.
+#[derive(Debug, Default)]
+pub struct Knowledge {
+    /// Names of hosts.
+    pub names: Names,
+    /// The stores, and what may be one.
+    pub listeners: BTreeMap<Endpoint, Known>,
+    /// The captures, by index.
+    pub captures: Vec<PathBuf>,
+    /// What they are called, by index.
+    pub labels: Vec<String>,
+    /// Captures (by index) that are read one after the other: the files of one rotated capture, in order of time.
+    pub sets: Vec<Vec<u32>>,
+    /// What was not read: a path and why.
+    pub errors: Vec<(String, String)>,
+    /// An input that was named was not read.
+    pub trouble: bool,
+    /// Nothing at all could be read.
+    pub nothing_read: bool,
+}
+
+/// A store, with the dialect in which it is read.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// What its connections show.
+    pub listener: Listener,
+    /// The dialect that fits its connections best, the oldest where several do as well. `None`: nothing fits.
+    pub dialect: Option<Dialect>,
+}
+
+impl Known {
+    /// Whether more than one dialect fits.
+    pub fn is_ambiguous(&self) -> bool {
+        self.listener.dialects().len() > 1
+    }
+}
+
+impl Knowledge {
+    /// The ports of all listeners.
+    pub fn ports(&self) -> PortSet {
+        self.listeners.keys().map(|e| e.port).collect()
+    }
+}
+
+/// Reads all captures among `options.paths` once and studies their listeners.
+pub fn learn(options: &Options) -> Knowledge {
+    let mut inputs = Inputs::default();
+    options.paths.iter().for_each(|p| inputs.add(p));
+    let mut known = Knowledge::default();
+    let lists = inputs.sources.iter().filter(|s| s.kind == InputKind::Hosts).map(|s| s.path.clone());
+    for path in lists.chain(options.hosts.iter().cloned()) {
+        if let Some(error) = read_hosts(&path, &mut known.names).error {
+            known.refuse(path.to_string_lossy().into_owned(), error, true);
+        }
+    }
+    for s in inputs.sources.iter().filter(|s| s.kind == InputKind::Log && s.named) {
+        known.refuse(s.label.clone(), "a capture was required, a log was there".to_string(), true);
+    }
+    for r in inputs.refused.iter().filter(|r| r.named) {
+        known.refuse(r.label.clone(), r.error.clone(), !r.warning_only);
+    }
+    let captures: Vec<Capture> = inputs
+        .sources
+        .iter()
+        .filter(|s| s.kind == InputKind::Capture)
+        .enumerate()
+        .map(|(i, s)| Capture {
+            index: i as u32,
+            path: s.path.clone(),
+            stem: rotation_stem(&s.path),
+            host: host_of_file(&s.path, &known.names),
+        })
+        .collect();
+    known.labels = captures.iter().map(|c| c.path.to_string_lossy().into_owned()).collect();
+    known.captures = captures.iter().map(|c| c.path.clone()).collect();
+
+    let groups = sets::groups(&captures);
+    let threads = options.threads.clamp(1, groups.len().max(1));
+    let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / threads;
+    let scan_options = ScanOptions {
+        ports: options.ports.clone(),
+        only: None,
+        max_flows: (memory / 2 / RECORD_BYTES).max(1024),
+        max_tracked_bytes: memory / 2,
+        keep_heads: false,
+    };
+    let (mut sets, read) = sets::read_all(&groups, &scan_options, options.threads);
+    learn_hosts(&mut known.names, &captures, &mut sets, &read);
+    for (index, r) in &read {
+        if let (Some(e), Some(path)) = (&r.error, known.captures.get(*index as usize)) {
+            known.errors.push((path.to_string_lossy().into_owned(), e.clone()));
+            known.trouble = true;
+        }
+    }
+    known.nothing_read = !read.values().any(|r| r.summary.is_some());
+
+    let mut listeners = BTreeSet::new();
+    for _ in 0..4 {
+        let found = gather::listeners(&sets, options);
+        if found == listeners {
+            break;
+        }
+        listeners = found;
+        promote(&mut sets, &captures, &scan_options, &listeners, &mut Vec::new());
+    }
+    let gathered = gather::gather(&sets, &listeners, &known.names);
+    for listener in gather::studied(&sets, &gathered, options) {
+        let dialect = best(&listener, &sets);
+        known.listeners.insert(listener.endpoint, Known { listener, dialect });
+    }
+    known.sets = sets.into_iter().map(|s| s.captures).collect();
+    known
+}
+
+impl Knowledge {
+    fn refuse(&mut self, path: String, error: String, trouble: bool) {
+        self.errors.push((path, error));
+        self.trouble |= trouble;
+    }
+}
+
+/// Of the dialects that fit, the one in which most connections read cleanly and fewest bytes are left over.
+fn best(listener: &Listener, sets: &[Set]) -> Option<Dialect> {
+    let dialects = listener.dialects();
+    if dialects.len() < 2 {
+        return dialects.first().copied();
+    }
+    let flows: Vec<_> =
+        sets.iter().flat_map(|s| &s.seen.flows).filter(|f| f.server() == listener.endpoint).take(4096).collect();
+    dialects.into_iter().min_by_key(|d| {
+        let facts = flows.iter().filter_map(|f| f.facts(*d));
+        let (clean, left) = facts.fold((0u64, 0u64), |(c, l), f| (c + u64::from(f.is_clean()), l + f.undecoded));
+        (std::cmp::Reverse(clean), left, *d)
+    })
+}

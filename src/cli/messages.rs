@@ -1,0 +1,228 @@
+//! `rdzvscope messages`: every decoded message.
+
+use std::io::{self, Write};
+
+use super::exit::Exit;
+use super::output::complain;
+use super::select::{SelectArgs, Selected};
+use crate::analysis::walk;
+use crate::flows::{Align, Columns, Item, Keep, MessageLine, Messages};
+use crate::protocol::tcpstore::{Dialect, Operation};
+use crate::report::escape;
+use crate::stream::Direction;
+
+/// Arguments of `messages`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  rdzvscope messages node-a.pcap
+  rdzvscope messages captures/ --query ADD,WAIT --key store_based_barrier
+  rdzvscope messages node-a.pcap --host 192.0.2.250 -x
+  rdzvscope messages captures/ --undecoded
+
+A line a request, with its answer; callbacks of watched keys have lines of their own.
+Exit status: 0; 1 with --undecoded when bytes are left over; 2 trouble.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Only these query types
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = query)]
+    query: Vec<Operation>,
+    /// Only messages whose first key contains this
+    #[arg(long, value_name = "TEXT")]
+    key: Option<String>,
+    /// All fields in hexadecimal, each with its name
+    #[arg(short = 'x', long)]
+    hex: bool,
+    /// Values, not only their lengths
+    #[arg(long)]
+    show_values: bool,
+    /// Instead of messages: the bytes of recognised streams that no message accounts for
+    #[arg(long, conflicts_with_all = ["query", "key", "hex", "show_values"])]
+    undecoded: bool,
+    /// Form of the list
+    #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
+    format: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Form {
+    /// For a terminal
+    Table,
+    /// JSON, one object a line
+    Jsonl,
+}
+
+fn query(text: &str) -> Result<Operation, String> {
+    let plain = |s: &str| s.replace(['_', '-'], "").to_ascii_uppercase();
+    let mut all = Dialect::ALL.iter().flat_map(|d| d.operations());
+    all.find(|o| plain(o.name()) == plain(text)).copied().ok_or_else(|| {
+        let mut names: Vec<&str> = Dialect::ALL.iter().flat_map(|d| d.operations()).map(|o| o.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        format!("one of {} was required, {text:?} was there", names.join(", "))
+    })
+}
+
+/// Runs it.
+pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
+    let selected = a.select.read(false)?;
+    let (out, _) = a.select.out()?;
+    let mut list = List::new(a.format, out, a.undecoded);
+    let mut written: io::Result<()> = Ok(());
+    let mut left = false;
+    let sink = |item: Item| {
+        written = match &item {
+            Item::Message(m) if !a.undecoded && a.wants(m) => list.message(&selected, m),
+            Item::Undecoded(range) if a.undecoded => {
+                left = true;
+                list.line(|| match a.format {
+                    Form::Table => Ok(range.text(&selected.known.labels)),
+                    Form::Jsonl => range.json(&selected.known.labels),
+                })
+            }
+            _ => Ok(()),
+        };
+        written.is_ok()
+    };
+    let keep = Keep { values: a.show_values, fields: a.hex };
+    let memory = selected.options.memory;
+    let mut visitor = Messages::new(&selected.known, &selected.selection, keep, memory, sink);
+    let totals = walk(&selected.known, &selected.options.ports, memory, &mut visitor);
+    visitor.finish();
+    written?;
+    list.finish()?;
+    selected.complain(&totals);
+    for (endpoint, known) in selected.known.listeners.iter().filter(|(_, k)| k.dialect.is_none()) {
+        let accepted = known.listener.accepted;
+        complain(&format!(
+            "{endpoint}: {accepted} connections contradict every dialect together; they are not decoded"
+        ));
+    }
+    Ok(Exit::of(left, selected.known.trouble, selected.known.nothing_read, false, false))
+}
+
+impl Args {
+    fn wants(&self, m: &MessageLine) -> bool {
+        let query = self.query.is_empty() || self.query.iter().any(|q| q.name() == m.query);
+        let key = self.key.as_ref().is_none_or(|wanted| {
+            let key = m.key.as_ref().map_or(&[][..], |k| &k.bytes);
+            memchr::memmem::find(key, wanted.as_bytes()).is_some()
+        });
+        query && key
+    }
+}
+
+/// The list in one of its forms.
+enum List {
+    Table(Columns<Box<dyn Write>>),
+    Lines(Box<dyn Write>),
+}
+
+impl List {
+    fn new(format: Form, out: Box<dyn Write>, plain: bool) -> List {
+        const HEADS: [(&str, Align); 8] = [
+            ("TIME", Align::Left),
+            ("PACKET", Align::Right),
+            ("FLOW", Align::Right),
+            ("", Align::Left),
+            ("QUERY", Align::Left),
+            ("KEY", Align::Left),
+            ("VALUE", Align::Right),
+            ("ANSWER", Align::Left),
+        ];
+        match format {
+            Form::Table if !plain => List::Table(Columns::new(out, &HEADS)),
+            _ => List::Lines(out),
+        }
+    }
+
+    fn line(&mut self, text: impl FnOnce() -> serde_json::Result<String>) -> io::Result<()> {
+        match self {
+            List::Table(_) => Ok(()),
+            List::Lines(out) => writeln!(out, "{}", text().map_err(io::Error::other)?),
+        }
+    }
+
+    fn message(&mut self, selected: &Selected, m: &MessageLine) -> io::Result<()> {
+        match self {
+            List::Table(table) => table.row(cells(m), below(m)?),
+            List::Lines(_) => self.line(|| m.json(&selected.known.labels)),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            List::Table(table) => table.finish()?.flush(),
+            List::Lines(mut out) => out.flush(),
+        }
+    }
+}
+
+/// Columns that a key gets.
+const KEY: usize = 30;
+
+fn cells(m: &MessageLine) -> Vec<String> {
+    let time = m.time.to_utc().format("%H:%M:%S%.6f").to_string();
+    let mut key = m.key_text(KEY).unwrap_or_default();
+    if m.key_count > 1 {
+        let more = format!(" +{}", m.key_count - 1);
+        let room = KEY.saturating_sub(more.len());
+        key = format!("{}{more}", m.key_text(room).unwrap_or_default());
+    }
+    if let Some((field, declared, delivered)) = m.unfinished {
+        key = escape::clean(format!("{delivered} of {declared}, {field}").as_bytes(), KEY);
+    }
+    let doubt = if m.candidates.len() > 1 { "?" } else { "" };
+    vec![
+        time,
+        m.packet.to_string(),
+        m.flow.to_string(),
+        format!("{}{doubt}", m.dialect.name()),
+        m.query.to_string(),
+        key,
+        m.value_bytes.map_or(String::new(), |n| n.to_string()),
+        answer(m),
+    ]
+}
+
+fn answer(m: &MessageLine) -> String {
+    if m.unfinished.is_some() {
+        return "(unfinished)".to_string();
+    }
+    let Some(a) = &m.answer else { return String::new() };
+    // A pong's number is the process id that the client sent.
+    let number = a.number.filter(|_| a.kind != "pong").map_or(String::new(), |n| format!(" {n}"));
+    let kind = if a.kind == "number" { "" } else { a.kind };
+    let latency = match a.latency {
+        s if s.abs() < 0.001 => format!("{:.0} us", s * 1e6),
+        s if s.abs() < 1.0 => format!("{:.0} ms", s * 1e3),
+        s => format!("{s:.1} s"),
+    };
+    format!("{}, {latency}", format!("{kind}{number}").trim())
+}
+
+fn below(m: &MessageLine) -> io::Result<Vec<String>> {
+    let mut text = Vec::new();
+    if let Some(value) = &m.value {
+        writeln!(text, "value {}", escape::clean(value, 90))?;
+    }
+    m.fields.iter().try_for_each(|f| f.write(&mut text))?;
+    if let Some(a) = m.answer.as_ref().filter(|a| !a.fields.is_empty()) {
+        writeln!(text, "{} answers in packet {}:", Direction::ToClient.name(), a.packet)?;
+        a.fields.iter().try_for_each(|f| f.write(&mut text))?;
+    }
+    Ok(String::from_utf8_lossy(&text).lines().map(str::to_string).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_types_are_known_by_their_names() {
+        assert_eq!(query("compare_set"), Ok(Operation::CompareSet));
+        assert_eq!(query("GETNUMKEYS"), Ok(Operation::GetNumKeys));
+        assert_eq!(query("watch-key"), Ok(Operation::WatchKey));
+        assert!(query("FETCH").unwrap_err().contains("QUEUE_PUSH"));
+    }
+}

@@ -1,0 +1,98 @@
+//! Arguments that `streams` and `messages` have in common: which captures, which flows of them.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use super::args;
+use super::output::{complain, shown};
+use super::spool::Spool;
+use crate::analysis::{Knowledge, Options, Totals, learn};
+use crate::flows::Selection;
+
+/// Which captures, and which of their flows.
+#[derive(clap::Args, Debug)]
+pub(super) struct SelectArgs {
+    /// Captures, or directories of these; - is standard input
+    #[arg(value_name = "CAPTURE", required = true)]
+    captures: Vec<PathBuf>,
+    /// Only flows to or from these ports, whatever their listeners; ranges allowed
+    #[arg(long, value_name = "LIST", value_parser = args::ports)]
+    port: Vec<std::vec::Vec<u16>>,
+    /// Only flows to or from this host (may repeat)
+    #[arg(long, value_name = "ADDRESS|NAME")]
+    host: Vec<String>,
+    /// Names of addresses, in the form of /etc/hosts (may repeat)
+    #[arg(long, value_name = "FILE")]
+    hosts: Vec<PathBuf>,
+    /// Write there instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Memory for flows and streams
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
+    memory: u64,
+}
+
+/// Captures, read once, and the flows of them that are meant.
+pub(super) struct Selected {
+    pub(super) known: Knowledge,
+    pub(super) selection: Selection,
+    pub(super) options: Options,
+    _spool: Spool,
+}
+
+impl SelectArgs {
+    /// Reads the captures a first time.
+    pub(super) fn read(&self, all: bool) -> anyhow::Result<Selected> {
+        let mut paths = self.captures.clone();
+        let spool = Spool::of(&mut paths)?;
+        let mut options = Options { paths, hosts: self.hosts.clone(), memory: self.memory, ..Options::default() };
+        let mut selection = Selection { all, ..Selection::default() };
+        if !self.port.is_empty() {
+            self.port.iter().flatten().for_each(|p| options.ports.insert(*p));
+            selection.ports = Some(self.port.iter().flatten().copied().collect());
+        }
+        let mut known = learn(&options);
+        spool.rename(&mut known);
+        for host in &self.host {
+            if !selection.add_host(host, &known.names) {
+                let host = crate::report::escape::clean(host.as_bytes(), 80);
+                anyhow::bail!("--host {host}: no address of that host is known (--hosts FILE names hosts)");
+            }
+        }
+        Ok(Selected { known, selection, options, _spool: spool })
+    }
+
+    /// Where output goes, and whether that is a terminal.
+    pub(super) fn out(&self) -> anyhow::Result<(Box<dyn Write>, bool)> {
+        use std::io::IsTerminal;
+        match &self.output {
+            Some(path) => {
+                let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
+                Ok((Box::new(BufWriter::new(file)), false))
+            }
+            None => {
+                let out = io::stdout();
+                let terminal = out.is_terminal();
+                Ok((Box::new(BufWriter::new(out)), terminal))
+            }
+        }
+    }
+}
+
+impl Selected {
+    /// Says what was not read, and what was given up.
+    pub(super) fn complain(&self, totals: &Totals) {
+        for (path, error) in &self.known.errors {
+            complain(&format!("{path}: {error}"));
+        }
+        if totals.evicted_flows > 0 || totals.evicted_bytes > 0 {
+            complain(&format!(
+                "{} flows were given up to stay below the memory limit, {} bytes came after that (--memory raises it)",
+                totals.evicted_flows, totals.evicted_bytes
+            ));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The fields of a message as bytes, named one by one.
+
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+
+use super::follow::hex;
+use crate::protocol::tcpstore::{Answer, AnswerKind, Field, Message, Operation, Part};
+
+/// A field of a message, with the bytes of it that were kept.
+#[derive(Clone, Debug, Serialize)]
+pub struct MarkedField {
+    /// Its name.
+    pub name: &'static str,
+    /// Offset of its first byte in its stream.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Its first bytes; none of a value, unless values are asked for.
+    #[serde(rename = "hex", serialize_with = "as_hex")]
+    pub bytes: Vec<u8>,
+}
+
+fn as_hex<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&crate::finding::hex(bytes))
+}
+
+impl MarkedField {
+    /// Memory it takes, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.bytes.capacity()
+    }
+
+    /// Sixteen bytes a line, the field's name before them.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "  {:<12} offset {}, {} bytes", self.name, self.offset, self.length)?;
+        hex(self.offset, &self.bytes, out)?;
+        let more = self.length.saturating_sub(self.bytes.len() as u64);
+        if more > 0 {
+            writeln!(out, "  {more} bytes not shown")?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts fields together in the order of the wire. The store's integers are little-endian.
+struct Fields {
+    all: Vec<MarkedField>,
+    at: u64,
+    show_values: bool,
+}
+
+impl Fields {
+    fn new(offset: u64, show_values: bool) -> Self {
+        Fields { all: Vec::new(), at: offset, show_values }
+    }
+
+    fn add(&mut self, name: &'static str, length: u64, bytes: &[u8]) {
+        self.all.push(MarkedField { name, offset: self.at, length, bytes: bytes.to_vec() });
+        self.at = self.at.saturating_add(length);
+    }
+
+    fn fixed(&mut self, part: Part, bytes: &[u8]) {
+        self.add(part.name(), bytes.len() as u64, bytes);
+    }
+
+    fn string(&mut self, length: Part, part: Part, field: &Field) {
+        self.fixed(length, &field.length.to_le_bytes());
+        let hidden = part == Part::Value && !self.show_values;
+        self.add(part.name(), field.length, if hidden { &[] } else { &field.bytes });
+    }
+
+    fn key(&mut self, field: &Field) {
+        self.string(Part::KeyLength, Part::Key, field);
+    }
+
+    fn value(&mut self, field: &Field) {
+        self.string(Part::ValueLength, Part::Value, field);
+    }
+}
+
+/// The fields of a request. Of one with many keys, those that were kept.
+pub(super) fn of_request(m: &Message, show_values: bool) -> Vec<MarkedField> {
+    use Operation::*;
+    let mut f = Fields::new(m.offset, show_values);
+    f.add("query", 1, &[m.opcode]);
+    let number = m.number.unwrap_or(0);
+    match m.query {
+        Validate => f.fixed(Part::Magic, &(number as u32).to_le_bytes()),
+        Ping => f.fixed(Part::Nonce, &(number as u32).to_le_bytes()),
+        Check | Wait | MultiGet | MultiSet => {
+            f.fixed(Part::KeyCount, &m.key_count.to_le_bytes());
+            for (i, key) in m.keys.iter().enumerate() {
+                f.key(key);
+                if let Some(value) = m.values.get(i) {
+                    f.value(value);
+                }
+            }
+        }
+        _ => {
+            m.keys.iter().for_each(|k| f.key(k));
+            m.values.iter().for_each(|v| f.value(v));
+            if matches!(m.query, Add | Barrier) {
+                f.fixed(Part::Number, &number.to_le_bytes());
+            }
+        }
+    }
+    f.all
+}
+
+/// The fields of an answer.
+pub(super) fn of_answer(a: &Answer, show_values: bool) -> Vec<MarkedField> {
+    let mut f = Fields::new(a.offset, show_values);
+    let number = a.number.unwrap_or(0);
+    match a.kind {
+        _ if a.length == 0 => {}
+        AnswerKind::Ready | AnswerKind::StopWaiting => f.fixed(Part::Code, &[0]),
+        AnswerKind::NotReady | AnswerKind::WaitCanceled => f.fixed(Part::Code, &[1]),
+        AnswerKind::Registered => f.fixed(Part::Code, &[3]),
+        AnswerKind::Pong | AnswerKind::WrongNonce => f.fixed(Part::Nonce, &(number as u32).to_le_bytes()),
+        AnswerKind::Number => f.fixed(Part::Number, &number.to_le_bytes()),
+        AnswerKind::Value | AnswerKind::Values => a.fields.iter().for_each(|v| f.value(v)),
+        AnswerKind::Element => {
+            f.fixed(Part::Number, &number.to_le_bytes());
+            a.fields.iter().for_each(|v| f.value(v));
+        }
+        AnswerKind::List => {
+            f.fixed(Part::KeyCount, &number.to_le_bytes());
+            a.fields.iter().for_each(|k| f.key(k));
+        }
+    }
+    f.all
+}

@@ -1,0 +1,242 @@
+//! One decoded message, as a line of `messages` has it.
+
+use serde::Serialize;
+
+use super::fields::MarkedField;
+use crate::net::Endpoint;
+use crate::protocol::tcpstore::{Dialect, Field};
+use crate::time::Timestamp;
+
+/// A request with its answer, or a callback of a watched key.
+#[derive(Clone, Debug)]
+pub struct MessageLine {
+    /// When its last byte was seen.
+    pub time: Timestamp,
+    /// Index of the capture.
+    pub capture: u32,
+    /// The packet with its last byte.
+    pub packet: u64,
+    /// Number of the flow.
+    pub flow: u64,
+    /// The client.
+    pub client: Endpoint,
+    /// The store.
+    pub server: Endpoint,
+    /// `to-server` for requests, `to-client` for callbacks.
+    pub direction: &'static str,
+    /// The dialect it was read in.
+    pub dialect: Dialect,
+    /// The dialects that fit the listener.
+    pub candidates: Vec<Dialect>,
+    /// The query type, by PyTorch's own name.
+    pub query: &'static str,
+    /// The first key, bounded.
+    pub key: Option<Field>,
+    /// How many keys it names.
+    pub key_count: u64,
+    /// The number it carries: ADD's delta, BARRIER's world size.
+    pub number: Option<i64>,
+    /// The length of the value it carries, or of the value that it is answered with.
+    pub value_bytes: Option<u64>,
+    /// That value, bounded, where values are asked for.
+    pub value: Option<Vec<u8>>,
+    /// What its key is for.
+    pub purpose: Option<&'static str>,
+    /// What it was answered with.
+    pub answer: Option<AnswerLine>,
+    /// Offset of its first byte in its stream.
+    pub offset: u64,
+    /// Its length in bytes; of one that did not end, as much as came.
+    pub length: u64,
+    /// The stream ended in this field: its name, its declared length, how much of it came.
+    pub unfinished: Option<(&'static str, u64, u64)>,
+    /// Its fields, where they are asked for.
+    pub fields: Vec<MarkedField>,
+}
+
+/// What a request was answered with.
+#[derive(Clone, Debug, Serialize)]
+pub struct AnswerLine {
+    /// What it says: `value`, `number`, `stop waiting`, …
+    #[serde(skip)]
+    pub kind: &'static str,
+    /// The number it carries.
+    pub number: Option<i64>,
+    /// From the request's last byte to the first one of the answer, in seconds.
+    #[serde(skip)]
+    pub latency: f64,
+    /// The packet with its last byte.
+    pub packet: u64,
+    /// Offset of its first byte in the server's stream.
+    pub stream_offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The sum of the lengths of its values.
+    pub value_bytes: u64,
+    /// Its fields, where they are asked for.
+    #[serde(skip)]
+    pub fields: Vec<MarkedField>,
+}
+
+/// A line of JSON, keys in the order of the contract.
+#[derive(Serialize)]
+struct Document<'a> {
+    r#type: &'static str,
+    time: Timestamp,
+    capture: Option<&'a str>,
+    packet: u64,
+    flow: String,
+    direction: &'static str,
+    dialect: &'static str,
+    query: &'static str,
+    key: Option<String>,
+    key_bytes: Option<u64>,
+    value_bytes: Option<u64>,
+    purpose: Option<&'static str>,
+    answer: Option<&'static str>,
+    latency_seconds: Option<f64>,
+    stream_offset: u64,
+    length: u64,
+    dialect_candidates: Vec<&'static str>,
+    flow_number: u64,
+    key_count: u64,
+    number: Option<i64>,
+    answered: Option<&'a AnswerLine>,
+    unfinished: Option<UnfinishedDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_hex: Option<String>,
+    #[serde(skip_serializing_if = "<[MarkedField]>::is_empty")]
+    fields: &'a [MarkedField],
+    #[serde(skip_serializing_if = "<[MarkedField]>::is_empty")]
+    answer_fields: &'a [MarkedField],
+}
+
+#[derive(Serialize)]
+struct UnfinishedDocument {
+    field: &'static str,
+    declared: u64,
+    delivered: u64,
+}
+
+/// Columns that a key or a value gets in JSON.
+const TEXT: usize = 4096;
+
+/// `client-server`, as every line names a flow.
+pub(super) fn flow_name(client: Endpoint, server: Endpoint) -> String {
+    format!("{client}-{server}")
+}
+
+impl MessageLine {
+    /// The first key, made safe to show.
+    pub fn key_text(&self, columns: usize) -> Option<String> {
+        let key = self.key.as_ref()?;
+        let mut text = crate::report::escape::clean(&key.bytes, columns);
+        if !key.is_whole() && !text.ends_with('…') {
+            text = crate::report::escape::clean(format!("{text}{}", "…").as_bytes(), columns);
+        }
+        Some(text)
+    }
+
+    /// As JSON; `labels` names captures by index.
+    pub fn json(&self, labels: &[String]) -> serde_json::Result<String> {
+        serde_json::to_string(&Document {
+            r#type: "message",
+            time: self.time,
+            capture: labels.get(self.capture as usize).map(String::as_str),
+            packet: self.packet,
+            flow: flow_name(self.client, self.server),
+            direction: self.direction,
+            dialect: self.dialect.name(),
+            query: self.query,
+            key: self.key_text(TEXT),
+            key_bytes: self.key.as_ref().map(|k| k.length),
+            value_bytes: self.value_bytes,
+            purpose: self.purpose,
+            answer: self.answer.as_ref().map(|a| a.kind),
+            latency_seconds: self.answer.as_ref().map(|a| a.latency),
+            stream_offset: self.offset,
+            length: self.length,
+            dialect_candidates: self.candidates.iter().map(|d| d.name()).collect(),
+            flow_number: self.flow,
+            key_count: self.key_count,
+            number: self.number,
+            answered: self.answer.as_ref(),
+            unfinished: self.unfinished.map(|(field, declared, delivered)| UnfinishedDocument {
+                field,
+                declared,
+                delivered,
+            }),
+            value: self.value.as_ref().map(|v| crate::report::escape::clean(v, TEXT)),
+            value_hex: self.value.as_ref().map(|v| crate::finding::hex(v)),
+            fields: &self.fields,
+            answer_fields: self.answer.as_ref().map_or(&[], |a| &a.fields),
+        })
+    }
+
+    /// Memory it takes, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let fields = |f: &[MarkedField]| f.iter().map(MarkedField::bytes).sum::<usize>();
+        size_of::<Self>()
+            + self.key.as_ref().map_or(0, |k| k.bytes.capacity())
+            + self.value.as_ref().map_or(0, Vec::capacity)
+            + self.candidates.capacity()
+            + fields(&self.fields)
+            + self.answer.as_ref().map_or(0, |a| fields(&a.fields))
+            + 128
+    }
+}
+
+/// A range of a recognised stream that no message accounts for.
+#[derive(Clone, Debug)]
+pub struct Undecoded {
+    /// Index of the capture with the flow's first packet.
+    pub capture: u32,
+    /// The client.
+    pub client: Endpoint,
+    /// The store.
+    pub server: Endpoint,
+    /// `to-server` or `to-client`.
+    pub direction: &'static str,
+    /// Offset of its first byte in its stream.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+}
+
+impl Undecoded {
+    /// As JSON; `labels` names captures by index.
+    pub fn json(&self, labels: &[String]) -> serde_json::Result<String> {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            r#type: &'static str,
+            capture: Option<&'a str>,
+            flow: String,
+            direction: &'static str,
+            stream_offset: u64,
+            length: u64,
+        }
+        serde_json::to_string(&Document {
+            r#type: "undecoded",
+            capture: labels.get(self.capture as usize).map(String::as_str),
+            flow: flow_name(self.client, self.server),
+            direction: self.direction,
+            stream_offset: self.offset,
+            length: self.length,
+        })
+    }
+
+    /// As a line of text.
+    pub fn text(&self, labels: &[String]) -> String {
+        let label = labels.get(self.capture as usize).map_or("?", String::as_str);
+        format!(
+            "{}  {}  {}  offset {}  {} bytes",
+            crate::report::escape::clean(label.as_bytes(), 200),
+            flow_name(self.client, self.server),
+            self.direction,
+            self.offset,
+            self.length
+        )
+    }
+}

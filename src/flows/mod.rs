@@ -1,0 +1,24 @@
+//! Flows and messages for reading rather than judging: what `streams` and `messages` show.
+
+mod columns;
+mod coverage;
+mod document;
+mod fields;
+mod files;
+mod follow;
+mod message;
+mod messages;
+mod selection;
+mod speech;
+mod summary;
+
+pub use columns::{Align, Columns};
+pub use document::{FileDocument, FlowDocument, StreamDocument};
+pub use fields::MarkedField;
+pub use files::{Files, FilesError};
+pub use follow::{Follow, Form};
+pub use message::{AnswerLine, MessageLine, Undecoded};
+pub use messages::{Item, Keep, Messages};
+pub use selection::Selection;
+pub use speech::Speech;
+pub use summary::{FlowSummary, StreamSummary, Streams};
