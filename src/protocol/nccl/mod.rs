@@ -1,0 +1,17 @@
+//! NCCL's out-of-band TCP protocol, 2.4 to 2.32: bootstrap root, reply, ring and peer listeners, proxy service,
+//! NET/Socket, RAS.
+
+mod connection;
+mod event;
+mod frames;
+mod intake;
+mod layout;
+mod proxy;
+mod ras;
+mod version;
+mod wire;
+
+pub use connection::{Connection, Framing};
+pub use event::{CheckIn, Event, Fault, Place, Purpose, RasMessage, RingSlot};
+pub use version::{Version, Versions};
+pub use wire::{COMM_ID_MAGIC, HANDSHAKE_BYTES, MAX_FRAME, SOCKET_MAGIC, SocketType, magic_text};
