@@ -3,6 +3,7 @@
 
 mod connection;
 mod event;
+mod facts;
 mod frames;
 mod intake;
 mod layout;
@@ -15,3 +16,10 @@ pub use connection::{Connection, Framing};
 pub use event::{CheckIn, Event, Fault, Place, Purpose, RasMessage, RingSlot};
 pub use version::{Version, Versions};
 pub use wire::{COMM_ID_MAGIC, HANDSHAKE_BYTES, MAX_FRAME, SOCKET_MAGIC, SocketType, magic_text};
+
+pub use facts::{Decoding, Facts, Peer, VersionEvidence};
+
+#[cfg(test)]
+mod capture_tests;
+#[cfg(test)]
+mod trial;
