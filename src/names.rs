@@ -63,7 +63,9 @@ impl Names {
                     }
                     self.add(name, ip.into());
                 }
-                _ => errors.push(HostsLineError { line: i as u64 + 1, found: content.trim().chars().take(80).collect() }),
+                _ => {
+                    errors.push(HostsLineError { line: i as u64 + 1, found: content.trim().chars().take(80).collect() })
+                }
             }
         }
         errors

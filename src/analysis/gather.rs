@@ -27,9 +27,9 @@ pub(super) fn listeners(sets: &[Set], options: &Options) -> BTreeSet<Endpoint> {
     let mut found = BTreeSet::new();
     for set in sets {
         for f in &set.seen.flows {
-            let speaks = Dialect::ALL.iter().any(|d| {
-                f.facts(*d).is_some_and(|x| x.reading.is_sound() || x.is_clean() && x.validate.is_none())
-            });
+            let speaks = Dialect::ALL
+                .iter()
+                .any(|d| f.facts(*d).is_some_and(|x| x.reading.is_sound() || x.is_clean() && x.validate.is_none()));
             if speaks {
                 found.insert(f.server());
             }

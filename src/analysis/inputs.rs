@@ -119,12 +119,7 @@ impl Inputs {
                 },
             },
             Kind::Empty => {
-                self.refused.push(Refused {
-                    label,
-                    error: "empty: 0 bytes".to_string(),
-                    named,
-                    warning_only: true,
-                });
+                self.refused.push(Refused { label, error: "empty: 0 bytes".to_string(), named, warning_only: true });
                 return;
             }
             other if as_kind.is_some() => {
@@ -139,13 +134,7 @@ impl Inputs {
             }
             other => return self.pass_over(label, &other.to_string()),
         };
-        self.sources.push(Source {
-            label,
-            path: path.to_path_buf(),
-            kind,
-            host: host.map(str::to_string),
-            named,
-        });
+        self.sources.push(Source { label, path: path.to_path_buf(), kind, host: host.map(str::to_string), named });
     }
 
     fn refuse(&mut self, label: String, error: String, named: bool) {
@@ -163,7 +152,8 @@ fn text_kind(path: &Path) -> Option<InputKind> {
     let mut head = Vec::new();
     unpacked(path, &Limits::default()).ok()?.take(64 << 10).read_to_end(&mut head).ok()?;
     let text = String::from_utf8_lossy(&head);
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).take(200).collect();
+    let lines: Vec<&str> =
+        text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).take(200).collect();
     if lines.is_empty() {
         return None;
     }

@@ -8,7 +8,6 @@ use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
 use crate::protocol::observation::FlowObservation;
 use crate::stream::{Direction, PacketRef};
-use crate::words::Severity;
 
 /// The findings of all listeners and their connections, in order of time.
 pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Vec<Finding> {
@@ -74,9 +73,4 @@ pub(super) fn bounded(findings: &mut Vec<Finding>, max: usize) -> usize {
         keep[i - 1]
     });
     left_out
-}
-
-/// The worst severity among findings.
-pub(super) fn worst(findings: &[Finding]) -> Option<Severity> {
-    findings.iter().map(|f| f.severity).max()
 }

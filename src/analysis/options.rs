@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 
 /// The ports that rendezvous stores use by default: `torch.distributed` and `torchrun --master_port`, torchrun's c10d
 /// rendezvous, and the examples of many frameworks.
-pub const DEFAULT_PORTS: [u16; 3] = [29500, 29400, 23456];
+pub(super) const DEFAULT_PORTS: [u16; 3] = [29500, 29400, 23456];
 
 /// A path, with the host that it was named for.
 #[derive(Clone, Debug, PartialEq, Eq)]

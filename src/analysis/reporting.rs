@@ -14,7 +14,7 @@ use crate::protocol::tcpstore::Dialect;
 use crate::protocol::tcpstore::server::{Backend, MAX_KEY_BYTES, MAX_KEYS};
 use crate::report::escape::clean;
 use crate::report::model::{
-    Capture, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage, Honours, Incident as IncidentOut,
+    Capture, Coverage, Declared, Effect, Finding as FindingOut, Honours, HostCoverage, Incident as IncidentOut,
     IncidentHost, IncidentSource, Input, Interface, Listener as ListenerOut, LogLine, OomEvent as OomEventOut,
     OuterHeader, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
@@ -51,7 +51,9 @@ pub(super) fn log_input(label: &str, s: &LogSummary, trouble: Option<String>, gu
         let host = text(s.host.as_deref().unwrap_or_default());
         let of_file = super::inputs::plain_stem(std::path::Path::new(label));
         if of_file.as_deref() == s.host.as_deref() {
-            warnings.push(format!("no line names the host: {host} is taken from the file's name (settle it with --oom HOST=PATH)"));
+            warnings.push(format!(
+                "no line names the host: {host} is taken from the file's name (settle it with --oom HOST=PATH)"
+            ));
         }
     }
     let understood = s.format.is_some() || !s.sightings.is_empty() || s.not_understood > 0;
@@ -147,9 +149,8 @@ fn captures(m: &Material<'_>) -> Vec<Capture> {
                 ..Capture::default()
             };
             if let Some(s) = &read.summary {
-                out.format = s.form.format.map(|f| {
-                    s.form.compression.map_or_else(|| f.to_string(), |c| format!("{f}+{c}"))
-                });
+                out.format =
+                    s.form.format.map(|f| s.form.compression.map_or_else(|| f.to_string(), |c| format!("{f}+{c}")));
                 out.link_types = s.link_types.iter().map(|l| link_name(*l)).collect();
                 out.interfaces = s
                     .interfaces
@@ -192,9 +193,11 @@ fn coverage(m: &Material<'_>) -> Coverage {
     for event in m.events.iter().filter(|e| e.kind != Kind::Gpu) {
         let name = event.host.as_deref().unwrap_or("(host unknown)");
         let host = m.names.canonical(name).to_string();
-        let part = m.incidents.iter().flat_map(|i| &i.hosts).find(|h| {
-            h.event.and_then(|e| m.events.get(e)).is_some_and(|e| e.id == event.id)
-        });
+        let part = m
+            .incidents
+            .iter()
+            .flat_map(|i| &i.hosts)
+            .find(|h| h.event.and_then(|e| m.events.get(e)).is_some_and(|e| e.id == event.id));
         let trigger = part.and_then(|p| p.trigger.as_ref()).and_then(|t| m.findings.get(t.finding)).map(|f| f.time);
         let c = m.watch.of(m.names, &host, event.time, trigger, m.options.window);
         let entry = HostCoverage {
@@ -252,10 +255,8 @@ fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
         version,
         backend: l.backend().map(|b| b.name().to_string()),
         validates,
-        honours: is_store.then_some(Honours {
-            string_bytes: libuv.then_some(MAX_KEY_BYTES),
-            keys: libuv.then_some(MAX_KEYS),
-        }),
+        honours: is_store
+            .then_some(Honours { string_bytes: libuv.then_some(MAX_KEY_BYTES), keys: libuv.then_some(MAX_KEYS) }),
         learned_from: Some(match &l.known_by {
             KnownBy::Speech => "its own traffic".to_string(),
             KnownBy::Client => "a client's first bytes".to_string(),
@@ -265,7 +266,10 @@ fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
         connections: l.accepted,
         first_seen: l.first_seen,
         last_seen: l.last_seen,
-        died_at: l.death.map(|d| d.time).filter(|_| m.findings.iter().any(|f| f.rule == "listener-died" && f.target == l.endpoint)),
+        died_at: l
+            .death
+            .map(|d| d.time)
+            .filter(|_| m.findings.iter().any(|f| f.rule == "listener-died" && f.target == l.endpoint)),
         advice: advice(l, validates, libuv),
     }
 }
@@ -334,7 +338,12 @@ fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
         time_uncertainty_seconds: Some(1e-6),
         capture: f.packet.map(|p| capture_path(m, p)),
         packet: f.packet.map(|p| p.number),
-        packets: f.packets.iter().filter(|p| f.packet.is_some_and(|x| x.capture == p.capture)).map(|p| p.number).collect(),
+        packets: f
+            .packets
+            .iter()
+            .filter(|p| f.packet.is_some_and(|x| x.capture == p.capture))
+            .map(|p| p.number)
+            .collect(),
         sightings: f
             .sightings
             .iter()

@@ -46,7 +46,6 @@ pub(super) struct Material<'a> {
     pub(super) incidents: &'a [Incident],
     pub(super) watch: &'a Watch,
     pub(super) scans: Vec<quiet::Scan>,
-    pub(super) logs: usize,
     pub(super) notes: Vec<String>,
 }
 
@@ -109,7 +108,6 @@ pub fn analyze(options: &Options) -> Analysis {
     let left_out = observe::bounded(&mut findings, options.max_findings);
 
     let (summaries, log_inputs) = read_logs(options, &inputs, &names, &sets);
-    let logs = summaries.len();
     let merged = oom::merge(summaries.into_iter().flat_map(|s| s.sightings).collect());
     if !merged.untimed.is_empty() {
         notes.push(untimed_note(&merged.untimed));
@@ -161,7 +159,6 @@ pub fn analyze(options: &Options) -> Analysis {
         incidents: &incidents,
         watch: &watch,
         scans,
-        logs,
         notes,
     });
     Analysis { report, trouble, nothing_read: !something }
@@ -291,11 +288,7 @@ fn untimed_note(untimed: &[oom::OomSighting]) -> String {
 }
 
 /// What the captures watched of each address.
-fn watched(
-    sets: &[Set],
-    read: &BTreeMap<u32, ReadCapture>,
-    gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>,
-) -> Watch {
+fn watched(sets: &[Set], read: &BTreeMap<u32, ReadCapture>, gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Watch {
     let mut watch = Watch::default();
     for (number, set) in sets.iter().enumerate() {
         let Some((from, to)) = set.span else { continue };

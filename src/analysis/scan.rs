@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::capture::Packet;
-use crate::frame::{Decoder, Frame, Segment};
+use crate::frame::{Decoder, Frame, Segment, glance};
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::stream::{Activity, FlowRecord, FlowState, FlowTable, PacketRef, PortSet};
@@ -107,6 +107,18 @@ impl SetScan {
     #[inline]
     pub fn packet(&mut self, capture: u32, packet: &Packet<'_>) {
         self.flows.counters.packets += 1;
+        if self.flows.options.only.is_none()
+            && let Some(glance) = glance(packet)
+            && self.flows.table.pass(&glance, packet.time)
+        {
+            self.decoder.passed();
+            return;
+        }
+        self.segment_of(capture, packet);
+    }
+
+    #[inline(never)]
+    fn segment_of(&mut self, capture: u32, packet: &Packet<'_>) {
         if let Frame::Tcp(segment) = self.decoder.decode(packet) {
             let at = PacketRef { capture, number: packet.number };
             self.flows.segment(&segment, packet.time, at);

@@ -47,8 +47,27 @@ pub(super) struct Set {
     pub(super) host: Option<String>,
 }
 
-/// A file waits to be read again for at most this much memory of first packets.
+/// A file may begin this much before the last packet of the one before it and still continue it: several queues of
+/// one card are not in order among each other.
 const AHEAD_NANOS: i64 = 1_000_000_000;
+
+/// What one group came to: its sets, and its captures by index.
+type ReadGroup = (Vec<Set>, BTreeMap<u32, ReadCapture>);
+
+/// A set that is being read.
+struct Open {
+    scan: SetScan,
+    captures: Vec<u32>,
+    span: Option<(Timestamp, Timestamp)>,
+}
+
+impl Open {
+    fn close(self, host: Option<String>) -> Set {
+        let seen = self.scan.finish();
+        let own = own_address(&seen);
+        Set { captures: self.captures, seen, span: self.span, own, host }
+    }
+}
 
 /// Files that may be one capture, in order of their first packet.
 pub(super) fn groups(captures: &[Capture]) -> Vec<Vec<Capture>> {
@@ -79,15 +98,12 @@ fn first_time(c: &Capture) -> Option<Timestamp> {
 }
 
 /// Reads all groups, on `threads` threads. What comes out does not depend on their number.
-pub(super) fn read_all(
-    groups: &[Vec<Capture>],
-    options: &ScanOptions,
-    threads: usize,
-) -> (Vec<Set>, BTreeMap<u32, ReadCapture>) {
+pub(super) fn read_all(groups: &[Vec<Capture>], options: &ScanOptions, threads: usize) -> ReadGroup {
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, (Vec<Set>, BTreeMap<u32, ReadCapture>)>> = Mutex::new(BTreeMap::new());
+    let done: Mutex<BTreeMap<usize, ReadGroup>> = Mutex::new(BTreeMap::new());
     let work = || {
-        while let Some((i, group)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, groups.get(i)?))) {
+        while let Some((i, group)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, groups.get(i)?)))
+        {
             let read = read_group(group, options);
             if let Ok(mut done) = done.lock() {
                 done.insert(i, read);
@@ -118,18 +134,11 @@ pub(super) fn read_all(
 }
 
 /// Reads the files of one group. A file that begins before the one before it has ended is no continuation of it.
-fn read_group(group: &[Capture], options: &ScanOptions) -> (Vec<Set>, BTreeMap<u32, ReadCapture>) {
+fn read_group(group: &[Capture], options: &ScanOptions) -> ReadGroup {
     let mut sets: Vec<Set> = Vec::new();
     let mut read = BTreeMap::new();
-    let mut open: Option<(SetScan, Vec<u32>, Option<(Timestamp, Timestamp)>)> = None;
+    let mut open: Option<Open> = None;
     let host = group.first().and_then(|c| c.host.clone());
-    let close = |open: &mut Option<(SetScan, Vec<u32>, Option<(Timestamp, Timestamp)>)>, sets: &mut Vec<Set>| {
-        if let Some((scan, captures, span)) = open.take() {
-            let seen = scan.finish();
-            let own = own_address(&seen);
-            sets.push(Set { captures, seen, span, own, host: host.clone() });
-        }
-    };
     for capture in group {
         let mut outcome = ReadCapture::default();
         let reader = if capture.path.as_os_str() == "-" {
@@ -151,20 +160,20 @@ fn read_group(group: &[Capture], options: &ScanOptions) -> (Vec<Set>, BTreeMap<u
                 Ok(Some(packet)) => {
                     if first {
                         first = false;
-                        let before = open.as_ref().and_then(|(_, _, span)| span.map(|s| s.1));
+                        let before = open.as_ref().and_then(|o| o.span).map(|s| s.1);
                         if before.is_some_and(|b| packet.time.0 < b.0.saturating_sub(AHEAD_NANOS)) {
-                            close(&mut open, &mut sets);
+                            sets.extend(open.take().map(|o| o.close(host.clone())));
                         }
-                        if open.is_none() {
-                            open = Some((SetScan::new(0, options.clone()), Vec::new(), None));
-                        }
-                        if let Some((_, captures, _)) = &mut open {
-                            captures.push(capture.index);
-                        }
+                        let set = open.get_or_insert_with(|| Open {
+                            scan: SetScan::new(0, options.clone()),
+                            captures: Vec::new(),
+                            span: None,
+                        });
+                        set.captures.push(capture.index);
                         outcome.set = Some(sets.len() as u32);
                     }
-                    if let Some((scan, _, _)) = &mut open {
-                        scan.packet(capture.index, &packet);
+                    if let Some(set) = &mut open {
+                        set.scan.packet(capture.index, &packet);
                     }
                 }
                 Ok(None) => break,
@@ -175,14 +184,14 @@ fn read_group(group: &[Capture], options: &ScanOptions) -> (Vec<Set>, BTreeMap<u
             }
         }
         let summary = reader.into_summary();
-        if let (Some((_, _, span)), Some(from), Some(to)) = (&mut open, summary.first(), summary.last()) {
-            let (a, b) = span.unwrap_or((from, to));
-            *span = Some((a.min(from), b.max(to)));
+        if let (Some(set), Some(from), Some(to)) = (&mut open, summary.first(), summary.last()) {
+            let (a, b) = set.span.unwrap_or((from, to));
+            set.span = Some((a.min(from), b.max(to)));
         }
         outcome.summary = Some(summary);
         read.insert(capture.index, outcome);
     }
-    close(&mut open, &mut sets);
+    sets.extend(open.map(|o| o.close(host)));
     (sets, read)
 }
 

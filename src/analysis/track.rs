@@ -9,7 +9,7 @@ use crate::stream::{
 use crate::time::Timestamp;
 
 /// Bytes of each stream's beginning that are kept as packets carried them.
-pub const KEPT_BYTES: usize = 4096;
+const KEPT_BYTES: usize = 4096;
 /// Packets of each stream's beginning that are kept.
 const KEPT_PIECES: usize = 64;
 /// Overlaps with different bytes that are kept a flow; all are counted.

@@ -23,8 +23,40 @@ pub struct Reader {
     buffer: Buffer,
     format: Format,
     summary: Summary,
+    tally: Tally,
+}
+
+/// What is counted for every packet, apart from the summary: it is brought up to date when somebody asks for it.
+struct Tally {
+    packets: u64,
+    cut_packets: u64,
+    earliest: i64,
+    latest: i64,
     /// Time of the packet before, for those that have none.
     before: i64,
+}
+
+impl Tally {
+    const NONE: Tally = Tally { packets: 0, cut_packets: 0, earliest: i64::MAX, latest: i64::MIN, before: 0 };
+
+    /// Adds to `summary` what was counted since this was done last.
+    fn settle(&mut self, summary: &mut Summary, one_interface: bool) {
+        summary.packets += self.packets;
+        summary.cut_packets += self.cut_packets;
+        if one_interface {
+            // Classic pcap: its numbers are its packets, and all of them are of its one interface.
+            summary.number += self.packets;
+            if let Some(interface) = summary.interfaces.first_mut() {
+                interface.packets += self.packets;
+            }
+        }
+        if self.earliest <= self.latest {
+            let (earliest, latest) = (Timestamp(self.earliest), Timestamp(self.latest));
+            summary.earliest = Some(summary.earliest.map_or(earliest, |t| t.min(earliest)));
+            summary.latest = Some(summary.latest.map_or(latest, |t| t.max(latest)));
+        }
+        *self = Tally { before: self.before, ..Tally::NONE };
+    }
 }
 
 /// The format, with the byte order of classic pcap settled once.
@@ -83,7 +115,7 @@ impl Reader {
                 return Err(CaptureError::NotACapture { name: name.to_owned(), kind, compression });
             }
         };
-        let mut reader = Reader { buffer, format, summary, before: 0 };
+        let mut reader = Reader { buffer, format, summary, tally: Tally::NONE };
         if matches!(reader.format, Format::Done) {
             reader.finish()?;
         }
@@ -109,28 +141,28 @@ impl Reader {
             self.finish()?;
             return Ok(None);
         };
-        let summary = &mut self.summary;
-        summary.packets += 1;
-        summary.number += 1;
-        summary.cut_packets += u64::from(record.captured < record.original as usize);
-        if let Some(interface) = summary.interfaces.get_mut(record.interface as usize) {
-            interface.packets += 1;
-        }
+        let tally = &mut self.tally;
+        tally.packets += 1;
+        tally.cut_packets += u64::from(record.captured < record.original as usize);
         if let Some(time) = record.time {
-            self.before = time;
-            let time = Timestamp(time);
-            if summary.earliest.is_none_or(|t| time < t) {
-                summary.earliest = Some(time);
-            }
-            if summary.latest.is_none_or(|t| time > t) {
-                summary.latest = Some(time);
-            }
+            tally.before = time;
+            tally.earliest = tally.earliest.min(time);
+            tally.latest = tally.latest.max(time);
         }
-        let number = summary.number;
+        let number = if let Format::Blocks(_) = self.format {
+            self.summary.number += 1;
+            if let Some(interface) = self.summary.interfaces.get_mut(record.interface as usize) {
+                interface.packets += 1;
+            }
+            self.summary.number
+        } else {
+            self.summary.number + tally.packets
+        };
+        let time = Timestamp(tally.before);
         let bytes = self.buffer.consume(record.total);
         Ok(Some(Packet {
             number,
-            time: Timestamp(self.before),
+            time,
             link_type: record.link_type,
             interface: record.interface,
             original_length: record.original,
@@ -138,13 +170,20 @@ impl Reader {
         }))
     }
 
+    fn settle(&mut self) {
+        let classic = matches!(self.format, Format::Little(_) | Format::Big(_));
+        self.tally.settle(&mut self.summary, classic);
+    }
+
     /// What the capture was so far; all of it once [`Reader::next`] gave `None`.
-    pub fn summary(&self) -> &Summary {
+    pub fn summary(&mut self) -> &Summary {
+        self.settle();
         &self.summary
     }
 
     /// The summary, when nothing more is to be read.
-    pub fn into_summary(self) -> Summary {
+    pub fn into_summary(mut self) -> Summary {
+        self.settle();
         self.summary
     }
 
@@ -155,6 +194,7 @@ impl Reader {
 
     #[cold]
     fn finish(&mut self) -> Result<(), CaptureError> {
+        self.settle();
         self.format = Format::Done;
         let summary = &mut self.summary;
         summary.bytes = self.buffer.total();

@@ -148,7 +148,6 @@ impl<R: BufRead> Read for Lz4<R> {
     }
 }
 
-
 /// The content of the file at `path`, through one layer of compression: for logs, which come packed as captures do.
 ///
 /// # Errors

@@ -1,1 +1,101 @@
-//! (to come)
+//! The command line: one file a subcommand, its arguments and the few lines that join the rooms.
+
+mod analyze;
+mod args;
+mod complete;
+mod exit;
+mod explain;
+mod oom;
+mod output;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub use exit::Exit;
+
+/// Which bytes, from whom, to which rendezvous or NCCL listener, took these hosts down?
+#[derive(Parser, Debug)]
+#[command(
+    name = "rdzvscope",
+    version,
+    about = "Packet-capture forensics for training clusters",
+    long_about = "Reads packet captures and OOM logs, decodes PyTorch TCPStore rendezvous traffic, flags frames whose \
+declared lengths, counts or query types are malformed, and joins them to per-host OOM kills.",
+    after_help = "Examples:\n  rdzvscope analyze captures/ --oom logs/ --hosts hosts\n  rdzvscope explain store-claim",
+    subcommand_required = true,
+    arg_required_else_help = true,
+    propagate_version = false
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// From a folder of captures and logs to a verdict
+    Analyze(analyze::Args),
+    /// The OOM events in logs, and what was not understood
+    Oom(oom::Args),
+    /// What a rule means, why it matters, what to do
+    Explain(explain::Args),
+    /// Shell completions
+    Completions(complete::CompletionsArgs),
+    /// Man pages, one a command
+    Man(complete::ManArgs),
+}
+
+/// Runs the program with these arguments (the first is its own name).
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(e) => return refuse(&e, &arguments),
+    };
+    let result = match cli.command {
+        Command::Analyze(a) => analyze::run(a, &arguments),
+        Command::Oom(a) => oom::run(a),
+        Command::Explain(a) => explain::run(a),
+        Command::Completions(a) => complete::completions(a, &mut Cli::command()),
+        Command::Man(a) => complete::man(a, &Cli::command()),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(e) if output::is_broken_pipe(&e) => Exit::Clean.into(),
+        Err(e) => {
+            output::complain(&format!("{e:#}"));
+            Exit::Trouble.into()
+        }
+    }
+}
+
+/// Bad arguments: clap's words, and a suggestion where a path stands in the command's place.
+fn refuse(e: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    use clap::error::ErrorKind;
+    match e.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = e.print();
+            Exit::Clean.into()
+        }
+        ErrorKind::InvalidSubcommand => {
+            let first = arguments.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+            if std::path::Path::new(&first).exists() {
+                let shown = crate::report::escape::clean(first.as_bytes(), 200);
+                output::complain(&format!("{shown} is a path, not a command; did you mean: rdzvscope analyze {shown}"));
+            } else {
+                let _ = e.print();
+            }
+            Exit::Trouble.into()
+        }
+        _ => {
+            let _ = e.print();
+            Exit::Trouble.into()
+        }
+    }
+}
+
+/// The command line as clap knows it: for tests and documentation.
+pub fn command() -> clap::Command {
+    Cli::command()
+}

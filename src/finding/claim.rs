@@ -23,7 +23,8 @@ const SHOWN_BYTES: usize = 64;
 /// The findings of one connection to a listener that is, or may be, a store.
 pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
     let Some(o) = connection.observation else { return Vec::new() };
-    let mut findings: Vec<Finding> = o.overlaps.iter().take(1).map(|overlap| overlap_conflict(listener, o, overlap)).collect();
+    let mut findings: Vec<Finding> =
+        o.overlaps.iter().take(1).map(|overlap| overlap_conflict(listener, o, overlap)).collect();
     if o.record.bytes[0] == 0 || o.kept[0].is_empty() {
         return findings;
     }
@@ -111,7 +112,9 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
         (Some(c), false) if c >= KILLING_BYTES && mismatch => ("version-mismatch", Severity::Critical),
         (Some(c), false) if c >= KILLING_BYTES => ("store-claim", Severity::Critical),
         (Some(c), false) if c >= WARNING_BYTES => ("store-lesser-claim", Severity::Warning),
-        _ if chosen.is_some_and(|(_, e, _)| e.blocks_server) && !matches!(seen, Observed::Closed(_) | Observed::Replied) => {
+        _ if chosen.is_some_and(|(_, e, _)| e.blocks_server)
+            && !matches!(seen, Observed::Closed(_) | Observed::Replied) =>
+        {
             ("store-stalled", Severity::Warning)
         }
         _ if mismatch => ("version-mismatch", Severity::Notice),
@@ -130,11 +133,7 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
         f.declared = e.declared.clone();
         f.delivered = o.facts(k.dialect).and_then(|f| f.unfinished).map(|u| u.delivered);
     }
-    f.stray = Some(Stray {
-        protocol: named.protocol.to_string(),
-        tool: named.tool,
-        probe: named.nmap_probe,
-    });
+    f.stray = Some(Stray { protocol: named.protocol.to_string(), tool: named.tool, probe: named.nmap_probe });
     f.explanation = explain(&named, chosen.map(|(_, e, _)| e), listener.dialect(), seen, refused);
     f.effect = settled.map(|(_, e, _)| e.clone());
     f.effects = effects.into_iter().map(|(_, e, _)| e).collect();

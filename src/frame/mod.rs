@@ -12,7 +12,7 @@ mod tcp;
 mod tunnel;
 
 pub use counters::{Counters, Other, Part, Skip};
-pub use decoder::{Decoder, Frame, Limits};
+pub use decoder::{Decoder, Frame, Glance, Limits, glance};
 pub use segment::{Flags, OuterLayer, Segment};
 pub use tcp::{Checksum, verify_checksum};
 

@@ -49,14 +49,7 @@ pub struct Covered {
 impl Watch {
     /// The coverage of `host` over the time before its kill: from its trigger, or for `before` seconds where none was
     /// found, to the kill.
-    pub fn of(
-        &self,
-        names: &Names,
-        host: &str,
-        kill: Timestamp,
-        trigger: Option<Timestamp>,
-        before: f64,
-    ) -> Covered {
+    pub fn of(&self, names: &Names, host: &str, kill: Timestamp, trigger: Option<Timestamp>, before: f64) -> Covered {
         let addresses = names.addresses(host);
         if addresses.is_empty() {
             return none("no address of this host is known (name it with --hosts FILE)".to_string());
@@ -94,14 +87,7 @@ impl Watch {
 }
 
 fn none(reason: String) -> Covered {
-    Covered {
-        level: CoverageLevel::NotObserved,
-        from: None,
-        to: None,
-        drops: None,
-        gaps: 0,
-        reason: Some(reason),
-    }
+    Covered { level: CoverageLevel::NotObserved, from: None, to: None, drops: None, gaps: 0, reason: Some(reason) }
 }
 
 #[cfg(test)]

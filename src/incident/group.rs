@@ -7,7 +7,6 @@ use super::survivor::survivors;
 use super::trigger::{Fit, Trigger, claimed, trigger_of};
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
-use crate::finding::fate::is_open_claim;
 use crate::net::Address;
 use crate::oom::{OomEvent, OomKind};
 use crate::time::Timestamp;
@@ -48,10 +47,8 @@ fn of_event(e: &Evidence<'_>, index: usize, event: &OomEvent) -> HostPart {
     let claim = trigger.as_ref().map(|t| (t, &e.findings[t.finding]));
     let covered = e.watch.of(e.names, &host, event.time, claim.map(|(_, f)| f.time), e.window);
     let listener = claim.and_then(|(_, f)| e.listener(f.target));
-    let died = listener
-        .and_then(|l| l.death)
-        .map(|d| d.time)
-        .filter(|d| d.seconds_since(event.time).abs() <= DEATH_SECONDS);
+    let died =
+        listener.and_then(|l| l.death).map(|d| d.time).filter(|d| d.seconds_since(event.time).abs() <= DEATH_SECONDS);
     let mut part = HostPart {
         address: claim.map(|(_, f)| f.target.address).or(e.names.addresses(&host).first().copied()),
         host,
@@ -106,7 +103,10 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
         if silent + event.uncertainty_nanos as f64 / 1e9 + 1.0 >= to_the_kill && silent >= 1.0 {
             agree += 1;
             let until = if next.is_some() { "until it was gone" } else { "to the end of the capture" };
-            part.reasons.push(format!("the listener {} sent nothing on any connection for {silent:.1} s after it, {until}", f.target));
+            part.reasons.push(format!(
+                "the listener {} sent nothing on any connection for {silent:.1} s after it, {until}",
+                f.target
+            ));
         }
         if let Some(died) = part.died {
             agree += 1;
@@ -246,7 +246,8 @@ fn grouped(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<Vec<usize>> {
         }
         let gap = |j: usize| moment(e, &parts[i]).seconds_since(moment(e, &parts[j])).abs();
         let before = i.checked_sub(1).filter(|j| gap(*j) <= e.window);
-        let after = (i + 1 < parts.len()).then_some(i + 1).filter(|j| gap(*j) <= e.window && parts[*j].trigger.is_some());
+        let after =
+            (i + 1 < parts.len()).then_some(i + 1).filter(|j| gap(*j) <= e.window && parts[*j].trigger.is_some());
         let nearest = match (before, after) {
             (Some(b), Some(a)) if parts[b].trigger.is_none() || gap(a) < gap(b) => Some(a),
             (Some(b), _) => Some(b),
@@ -264,7 +265,8 @@ fn grouped(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<Vec<usize>> {
 }
 
 fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
-    let triggers: Vec<&Finding> = hosts.iter().filter_map(|h| h.trigger.as_ref()).map(|t| &e.findings[t.finding]).collect();
+    let triggers: Vec<&Finding> =
+        hosts.iter().filter_map(|h| h.trigger.as_ref()).map(|t| &e.findings[t.finding]).collect();
     let earliest = triggers.iter().min_by_key(|f| (f.time, &f.id));
     let first_event = hosts.iter().filter_map(|h| h.event).map(|i| &e.events[i]).min_by_key(|v| (v.time, &v.id));
     let id = match (earliest, first_event) {
@@ -335,9 +337,4 @@ fn cause(e: &Evidence<'_>, triggers: &[&Finding], source: Option<Address>) -> Ca
             .len()
     };
     if probes || source.is_some_and(|a| tried(a) > 1) { Cause::Scan } else { Cause::ForeignClient }
-}
-
-/// Used by tests: whether a finding can be a trigger at all.
-pub(crate) fn may_trigger(f: &Finding) -> bool {
-    is_open_claim(f)
 }

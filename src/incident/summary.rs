@@ -6,7 +6,7 @@ use super::trigger::claimed;
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
 use crate::time::Timestamp;
-use crate::words::{Cause, CoverageLevel, Scope, Verdict};
+use crate::words::{CoverageLevel, Scope, Verdict};
 
 /// A size in both readings that people mix up: `962 696 183 808 bytes (0.96 TB, 0.88 TiB)`.
 pub(crate) fn bytes_text(n: u64) -> String {
@@ -14,7 +14,7 @@ pub(crate) fn bytes_text(n: u64) -> String {
     let digits = n.to_string();
     let mut grouped = String::new();
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             grouped.push(' ');
         }
         grouped.push(c);
@@ -150,22 +150,6 @@ pub(crate) fn settled_by(e: &Evidence<'_>, i: &Incident) -> Vec<String> {
     flags.sort();
     flags.dedup();
     flags
-}
-
-/// The headline of an incident: `CONFIRMED: one synchronized failure of 3 hosts, caused by a scan from 192.0.2.250`.
-pub fn headline(e: &Evidence<'_>, i: &Incident) -> String {
-    let hosts: BTreeSet<&str> = i.hosts.iter().map(|h| h.host.as_str()).collect();
-    let what = match i.scope {
-        Scope::Synchronized => format!("one synchronized failure of {} hosts", hosts.len()),
-        Scope::SingleHost => format!("the failure of {}", listed(&hosts)),
-    };
-    let why = match i.cause {
-        Cause::Scan => format!(", caused by a scan from {}", who(e, i)),
-        Cause::VersionMismatch => ", caused by PyTorch clients of another release".to_string(),
-        Cause::ForeignClient => format!(", caused by a stray client at {}", who(e, i)),
-        Cause::Unknown => String::new(),
-    };
-    format!("{}: {what}{why}", i.verdict.text().to_uppercase())
 }
 
 #[cfg(test)]

@@ -55,7 +55,10 @@ fn reason(e: &Evidence<'_>, endpoint: Endpoint, findings: &[&Finding]) -> String
     }
     let claim = findings.iter().filter(|f| is_open_claim(f)).map(|f| largest_claim(f)).max().unwrap_or(0);
     if claim > 0 && findings.iter().any(|f| f.severity == Severity::Critical) {
-        return format!("alive as far as the captures reach; it may hold {} until that connection ends", bytes_text(claim));
+        return format!(
+            "alive as far as the captures reach; it may hold {} until that connection ends",
+            bytes_text(claim)
+        );
     }
     if claim > 0 {
         return format!("the largest claim it was sent is {}", bytes_text(claim));

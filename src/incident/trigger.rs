@@ -81,9 +81,8 @@ fn against(e: &Evidence<'_>, index: usize, f: &Finding, event: &OomEvent) -> Opt
     // Nothing the server did between the claim and the kill may show that it still served.
     if let Some(l) = e.listener(f.target) {
         let (_, next) = l.silence_after(f.time);
-        let served = next.is_some_and(|n| {
-            l.death.is_none_or(|d| n < d.time) && event.time.seconds_since(n) > uncertainty.max(1.0)
-        });
+        let served = next
+            .is_some_and(|n| l.death.is_none_or(|d| n < d.time) && event.time.seconds_since(n) > uncertainty.max(1.0));
         if served {
             return None;
         }

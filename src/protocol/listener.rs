@@ -51,7 +51,10 @@ impl Candidate {
     pub fn server(self) -> Server {
         let of_dialect = Server::of_dialect(self.dialect);
         let found = of_dialect.iter().find(|(_, s)| s.backend == self.backend).or(of_dialect.first());
-        found.map_or_else(|| Server::new(crate::protocol::tcpstore::Release::newest(self.dialect), self.backend), |f| f.1)
+        found.map_or_else(
+            || Server::new(crate::protocol::tcpstore::Release::newest(self.dialect), self.backend),
+            |f| f.1,
+        )
     }
 }
 
@@ -222,7 +225,9 @@ pub fn study(
 
 /// Store clients that were answered name the dialect, and sometimes bound their own version.
 fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
-    let answered = |c: &&Connection<'_>| c.observation.is_some_and(|o| o.store.len() == Dialect::ALL.len()) && c.record.bytes[1] > 0;
+    let answered = |c: &&Connection<'_>| {
+        c.observation.is_some_and(|o| o.store.len() == Dialect::ALL.len()) && c.record.bytes[1] > 0
+    };
     let mut flows = Vec::new();
     for c in connections.iter().filter(answered) {
         let Some(o) = c.observation else { continue };
@@ -320,7 +325,12 @@ fn by_strays(listener: &mut Listener, connections: &[Connection<'_>]) {
                 Observed::Unclear => continue,
             };
             listener.evidence.push(Evidence {
-                text: format!("it {did} {} bytes from {}: not {}", o.record.bytes[0], o.client().address, gone.join(", ")),
+                text: format!(
+                    "it {did} {} bytes from {}: not {}",
+                    o.record.bytes[0],
+                    o.client().address,
+                    gone.join(", ")
+                ),
                 packet: o.kept[0].last().map(|k| k.packet),
             });
         }
@@ -346,7 +356,9 @@ fn death(connections: &[Connection<'_>]) -> Option<Death> {
         .iter()
         .filter(|c| c.record.accepted() && !matches!(observed(c), Observed::Closed(_)))
         .filter_map(|c| Some((c.record.server_closed()?, c.record)))
-        .filter(|(t, r)| *t > accept && *t <= until && (r.rst[1].get().is_some() || r.client_closed().is_none_or(|c| c >= *t)))
+        .filter(|(t, r)| {
+            *t > accept && *t <= until && (r.rst[1].get().is_some() || r.client_closed().is_none_or(|c| c >= *t))
+        })
         .collect();
     closings.sort_by_key(|(t, r)| (*t, r.server_close_packet));
     let (first, record) = match closings.first() {

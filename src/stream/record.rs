@@ -62,6 +62,17 @@ impl FlowKey {
         (FlowKey { low: split(a), high: split(b), low_port: ap, high_port: bp }, src_is_low)
     }
 
+    /// The same for IPv4 addresses, given as numbers in host order.
+    #[inline]
+    pub(crate) fn of_v4(src: (u32, u16), dst: (u32, u16)) -> (Self, bool) {
+        let packed = |(address, port): (u32, u16)| u64::from(address) << 16 | u64::from(port);
+        let src_is_low = packed(src) <= packed(dst);
+        let (low, high) = if src_is_low { (src, dst) } else { (dst, src) };
+        let mapped = |address: u32| [0, 0xffff_0000_0000 | u64::from(address)];
+        let key = FlowKey { low: mapped(low.0), high: mapped(high.0), low_port: low.1, high_port: high.1 };
+        (key, src_is_low)
+    }
+
     /// The words a hash is made of.
     #[inline]
     pub(crate) fn words(&self) -> [u64; 5] {
@@ -260,5 +271,18 @@ fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_makers_of_keys_agree() {
+        for (src, dst) in [((1u32, 5u16), (1u32, 4u16)), ((7, 1), (9, 65535)), ((u32::MAX, 1), (0, 0)), ((3, 3), (3, 3))] {
+            let end = |(a, p): (u32, u16)| Endpoint::new(Address::v4(a.to_be_bytes()), p);
+            assert_eq!(FlowKey::of_v4(src, dst), FlowKey::new(end(src), end(dst)));
+        }
     }
 }

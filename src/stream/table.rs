@@ -1,14 +1,16 @@
 //! The flow table: one look-up a packet.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 
-use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
-use crate::frame::Segment;
+use crate::frame::{Flags, Glance, Segment};
 use crate::stream::PacketRef;
 use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment};
 use crate::time::Timestamp;
+
+/// The control bits that change a record's times.
+const CONTROL: u8 = Flags::SYN | Flags::FIN | Flags::RST;
 
 /// Where a segment belongs.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +30,38 @@ pub struct Found {
 pub struct FlowTable {
     records: Vec<FlowRecord>,
     index: HashTable<u32>,
-    hasher: RandomState,
+    seeds: Seeds,
     max_flows: usize,
     /// Flows forgotten to stay below the ceiling.
     evicted: u64,
     free: Vec<u32>,
     /// Called for ports when a flow starts without a SYN: true where the port is a listener's.
     server_ports: PortSet,
+}
+
+/// Six random words, drawn once a table.
+struct Seeds([u64; 6]);
+
+impl Default for Seeds {
+    fn default() -> Self {
+        let random = RandomState::new();
+        Seeds(std::array::from_fn(|i| random.hash_one(i)))
+    }
+}
+
+impl Seeds {
+    /// Three folded multiplications (as in wyhash and foldhash) over the five words of a key: a general hasher took
+    /// more time than all the rest of a packet.
+    #[inline]
+    fn hash(&self, key: &FlowKey) -> u64 {
+        let fold = |a: u64, b: u64| {
+            let product = u128::from(a) * u128::from(b);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let ([a, b, c, d, ports], s) = (key.words(), &self.0);
+        let addresses = fold(a ^ s[0], b ^ s[1]) ^ fold(c ^ s[2], d ^ s[3]).rotate_left(32);
+        fold(addresses ^ s[4], ports ^ s[5])
+    }
 }
 
 /// A set of ports, one bit each.
@@ -79,7 +106,7 @@ impl FlowTable {
         FlowTable {
             records: Vec::new(),
             index: HashTable::new(),
-            hasher: RandomState::default(),
+            seeds: Seeds::default(),
             max_flows: max_flows.clamp(64, u32::MAX as usize - 1),
             evicted: 0,
             free: Vec::new(),
@@ -91,7 +118,7 @@ impl FlowTable {
     #[inline]
     pub fn observe(&mut self, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) -> Found {
         let (key, src_is_low) = FlowKey::new(segment.src, segment.dst);
-        let hash = self.hasher.hash_one(key.words());
+        let hash = self.seeds.hash(&key);
         let records = &self.records;
         if let Some(&flow) = self.index.find(hash, |i| records[*i as usize].key == key) {
             let record = &mut self.records[flow as usize];
@@ -100,12 +127,34 @@ impl FlowTable {
             record.last = record.last.max(time);
             record.packets[i] = record.packets[i].saturating_add(1);
             record.bytes[i] += u64::from(segment.wire_length);
-            if segment.flags.0 & (crate::frame::Flags::SYN | crate::frame::Flags::FIN | crate::frame::Flags::RST) == 0 {
+            if segment.flags.0 & CONTROL == 0 {
                 return Found { flow, direction, state: record.state };
             }
             return self.control(flow, direction, segment, time, packet, key, hash, src_is_low);
         }
         self.insert(segment, time, packet, key, hash, src_is_low)
+    }
+
+    /// Counts a plain packet of a flow that nobody wants (or without payload, of one that is silent so far): one
+    /// look-up. False, and nothing done, for any other.
+    #[inline]
+    pub fn pass(&mut self, glance: &Glance, time: Timestamp) -> bool {
+        if glance.flags.0 & CONTROL != 0 {
+            return false;
+        }
+        let (key, src_is_low) = FlowKey::of_v4(glance.src, glance.dst);
+        let hash = self.seeds.hash(&key);
+        let records = &self.records;
+        let Some(&flow) = self.index.find(hash, |i| records[*i as usize].key == key) else { return false };
+        let record = &mut self.records[flow as usize];
+        let unwanted = record.state == FlowState::Dismissed || record.state == FlowState::Silent && glance.wire_length == 0;
+        if unwanted {
+            let i = usize::from(src_is_low != record.client_is_low);
+            record.last = record.last.max(time);
+            record.packets[i] = record.packets[i].saturating_add(1);
+            record.bytes[i] += u64::from(glance.wire_length);
+        }
+        unwanted
     }
 
     /// SYN, FIN and RST: the rare segments that change a record's times.
@@ -198,8 +247,8 @@ impl FlowTable {
                 (self.records.len() - 1) as u32
             }
         };
-        let (records, hasher) = (&self.records, &self.hasher);
-        self.index.insert_unique(hash, flow, |i| hasher.hash_one(records[*i as usize].key.words()));
+        let (records, seeds) = (&self.records, &self.seeds);
+        self.index.insert_unique(hash, flow, |i| seeds.hash(&records[*i as usize].key));
         Found { flow, direction, state: FlowState::Silent }
     }
 
@@ -235,7 +284,7 @@ impl FlowTable {
             record.live = false;
             record.heads = None;
             let key = record.key;
-            let hash = self.hasher.hash_one(key.words());
+            let hash = self.seeds.hash(&key);
             if let Ok(entry) = self.index.find_entry(hash, |j| *j == i) {
                 entry.remove();
             }
@@ -332,7 +381,6 @@ fn note_control(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Flags;
     use crate::net::{Address, Endpoint};
 
     const CLIENT: (u8, u16) = (1, 40000);
@@ -354,6 +402,7 @@ mod tests {
             wire_length: payload.len() as u32,
             ip_id: 0,
             outer: &[],
+            tcp: &[],
         }
     }
 

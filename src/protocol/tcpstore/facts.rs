@@ -104,7 +104,11 @@ impl Facts {
                     return;
                 }
                 let odd = message.keys.iter().any(|k| !is_store_key(&k.bytes));
-                if odd { self.implausible += 1 } else { self.plausible += 1 }
+                if odd {
+                    self.implausible += 1
+                } else {
+                    self.plausible += 1
+                }
                 if self.first.is_none() {
                     self.first = Some(FirstRequest {
                         query: message.query,
@@ -182,11 +186,8 @@ impl Decoding {
     /// A connection of which nothing was read yet. `midstream`: it began before the capture.
     pub fn new(dialect: Dialect, midstream: bool) -> Self {
         let options = DecodeOptions { keep_key_bytes: 64, keep_value_bytes: 0, ..DecodeOptions::default() };
-        let connection = if midstream {
-            Connection::joined_midstream(dialect, options)
-        } else {
-            Connection::new(dialect, options)
-        };
+        let connection =
+            if midstream { Connection::joined_midstream(dialect, options) } else { Connection::new(dialect, options) };
         Decoding { connection, facts: Facts::new(dialect) }
     }
 

@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn versions_parse_as_wheels_write_them() {
-        for (text, want) in [("2.1.2", (2, 1)), ("1.13.0a0+git7c98e70", (1, 13)), ("v2.4", (2, 4)), ("2.15.0", (2, 15))] {
+        for (text, want) in [("2.1.2", (2, 1)), ("1.13.0a0+git7c98e70", (1, 13)), ("v2.4", (2, 4)), ("2.15.0", (2, 15))]
+        {
             let r = Release::parse(text).unwrap();
             assert_eq!((r.major, r.minor), want);
         }

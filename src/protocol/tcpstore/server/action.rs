@@ -59,7 +59,8 @@ pub struct Allocation {
     pub bytes: u64,
     /// Whether every page is written at once: always, for a `std::vector` of zeros.
     pub resident: bool,
-    /// Whether a kernel may say no (below the address space); the server then closes this one connection.
+    /// Whether it is open what the kernel says: the size is one that hosts differ about, and the host is not known.
+    /// When it says no, the server closes this one connection.
     pub refusable: bool,
 }
 
@@ -181,6 +182,11 @@ impl Sink {
         self.room
     }
 
+    /// No further reply bytes are held: what follows is only counted, however short.
+    pub(super) fn exhaust(&mut self) {
+        self.room = 0;
+    }
+
     pub(super) fn push(&mut self, action: Action) {
         self.actions.push(action);
     }
@@ -196,7 +202,9 @@ impl Sink {
         }
         match self.actions.last_mut() {
             // Runs of answers to one peer are one action: a segment of one-byte requests must not cost an action each.
-            Some(Action::Reply { connection: c, bytes: b, omitted: o }) if *c == connection && (*o == 0 || bytes.is_empty()) => {
+            Some(Action::Reply { connection: c, bytes: b, omitted: o })
+                if *c == connection && (*o == 0 || bytes.is_empty()) =>
+            {
                 b.append(&mut bytes);
                 *o = o.saturating_add(omitted);
             }

@@ -6,24 +6,28 @@ use super::connection::Phase;
 use super::request::{Event, Request};
 use super::store::Store;
 use super::value::Value;
-use super::{Backend, MAX_KEY_BYTES, MAX_KEYS, MAX_VALUE_BYTES, NOTEWORTHY_BYTES, Server, VALIDATE_MAGIC};
+use super::{
+    Backend, MAX_KEY_BYTES, MAX_KEYS, MAX_VALUE_BYTES, NOTEWORTHY_BYTES, REFUSABLE_BYTES, Server, VALIDATE_MAGIC,
+};
 
 /// Bytes to send. Beyond its room, and after a value that is not held in full, only lengths are counted.
 struct Out {
     bytes: Vec<u8>,
     omitted: u64,
     room: usize,
+    full: bool,
 }
 
 impl Out {
     fn new(room: usize) -> Self {
-        Out { bytes: Vec::new(), omitted: 0, room }
+        Out { bytes: Vec::new(), omitted: 0, room, full: false }
     }
 
     fn raw(&mut self, bytes: &[u8]) {
         if self.omitted == 0 && self.bytes.len().saturating_add(bytes.len()) <= self.room {
             self.bytes.extend_from_slice(bytes);
         } else {
+            self.full |= self.omitted == 0;
             self.omitted = self.omitted.saturating_add(bytes.len() as u64);
         }
     }
@@ -36,6 +40,9 @@ impl Out {
 
     fn send(self, to: ConnectionId, sink: &mut Sink) {
         sink.reply(to, self.bytes, self.omitted);
+        if self.full {
+            sink.exhaust();
+        }
     }
 }
 
@@ -137,7 +144,8 @@ impl Handler<'_> {
         }
         let nothing = Claim { operation: request.operation, field: Field::Key, declared: bytes };
         let claim = request.claim.unwrap_or(nothing);
-        let allocation = Allocation { claim, bytes, resident: true, refusable: !self.server.policy.known() };
+        let refusable = bytes >= REFUSABLE_BYTES && !self.server.policy.known();
+        let allocation = Allocation { claim, bytes, resident: true, refusable };
         request.allocated(allocation);
         if bytes >= NOTEWORTHY_BYTES {
             self.sink.push(Action::Allocate { connection: self.id, allocation });
@@ -158,7 +166,7 @@ impl Handler<'_> {
             Operation::Check | Operation::Wait if poll => {
                 let present = self.store.contains(&key);
                 request.all_present &= present;
-                // Up to 1.8 a server registers for keys that exist already, and counts them.
+                // Sources of that time register for keys that exist already too, and count them. Read, not measured.
                 let registers = !present || matches!(self.server.release.dialect, Dialect::A0 | Dialect::A1);
                 if request.operation == Operation::Wait && registers {
                     self.hold(request, key);
@@ -369,6 +377,9 @@ impl Handler<'_> {
             }
             let more = times.saturating_sub(MOST_FRAMES).saturating_mul(again);
             self.sink.reply(watcher, Vec::new(), more);
+            if out.full {
+                self.sink.exhaust();
+            }
         }
         Ok(())
     }

@@ -48,6 +48,8 @@ pub(super) struct Connection {
     pub(super) served: u64,
     /// The last of them.
     pub(super) last: Option<Operation>,
+    /// Bytes of `inbox` and `request`, as last counted into [`super::Store`].
+    pub(super) charged: usize,
 }
 
 impl Connection {
@@ -65,7 +67,13 @@ impl Connection {
             awaited: 0,
             served: 0,
             last: None,
+            charged: 0,
         }
+    }
+
+    /// Bytes that it holds of what has arrived.
+    pub(super) fn held(&self) -> usize {
+        self.inbox.len().saturating_add(self.request.as_ref().map_or(0, Request::held_bytes))
     }
 }
 

@@ -84,18 +84,28 @@ fn closing(server: &Server, facts: &Facts, reason: Reason) -> String {
     let claim = facts.claim.map(declared);
     let what = claim.unwrap_or_else(|| "a request".to_owned());
     match reason {
-        Reason::UnknownQuery(byte) => format!("the server closes: byte 0x{byte:02x} is no query type of PyTorch {}.", server.release),
+        Reason::UnknownQuery(byte) => {
+            format!("the server closes: byte 0x{byte:02x} is no query type of PyTorch {}.", server.release)
+        }
         Reason::NotValidate(byte) => {
             format!("the server closes: the first byte, 0x{byte:02x}, is not VALIDATE, which must come first.")
         }
-        Reason::WrongMagic(magic) => format!("the server closes: VALIDATE with 0x{magic:08x} instead of the magic number."),
+        Reason::WrongMagic(magic) => {
+            format!("the server closes: VALIDATE with 0x{magic:08x} instead of the magic number.")
+        }
         Reason::ValidateAgain => {
             "the server closes: VALIDATE was not complete and right in the first segment.".to_owned()
         }
-        Reason::LengthError => format!("the server closes: {what}, more than any container may hold (std::length_error)."),
-        Reason::BadAlloc => format!("the server closes: {what}, and the memory is refused (std::bad_alloc)."),
-        Reason::KeyTooLong => format!("the server closes: {what}; the limit is {MAX_KEY_BYTES} bytes. Nothing is allocated."),
-        Reason::ValueTooLong => format!("the server closes: {what}; the limit is {MAX_VALUE_BYTES} bytes. Nothing is allocated."),
+        Reason::LengthError => {
+            format!("the server closes: {what}, more than any container may hold (std::length_error).")
+        }
+        Reason::BadAlloc => format!("the server closes: {what}, and {} (std::bad_alloc).", refusal(server, facts)),
+        Reason::KeyTooLong => {
+            format!("the server closes: {what}; the limit is {MAX_KEY_BYTES} bytes. Nothing is allocated.")
+        }
+        Reason::ValueTooLong => {
+            format!("the server closes: {what}; the limit is {MAX_VALUE_BYTES} bytes. Nothing is allocated.")
+        }
         Reason::TooManyKeys => format!("the server closes: {what}; the limit is {MAX_KEYS}. Nothing is allocated."),
         Reason::MissingKey => format!("the server closes: {} asks for a key that does not exist.", query(facts)),
         Reason::NotANumber => format!("the server closes: {} on a value that is no number.", query(facts)),
@@ -104,10 +114,22 @@ fn closing(server: &Server, facts: &Facts, reason: Reason) -> String {
         }
         Reason::WatcherGone => "the server closes: a watcher of this key has left, and telling it fails.".to_owned(),
         Reason::NotValidated(byte) => {
-            format!("the server closes: the connection began with 0x{byte:02x}, not with VALIDATE, and the next segment ends it.")
+            format!(
+                "the server closes: the connection began with 0x{byte:02x}, not with VALIDATE, and the next segment ends it."
+            )
         }
         Reason::PeerClosed => "the peer closed its end.".to_owned(),
     }
+}
+
+/// Who refuses: no process has that much address space, or this kernel's policy says no.
+fn refusal(server: &Server, facts: &Facts) -> String {
+    let entry = |claim: &Claim| if claim.field == Field::Count { server.string_bytes } else { 1 };
+    let bytes = facts.claim.map_or(0, |claim| claim.declared.saturating_mul(entry(&claim)));
+    if bytes >= server.address_space {
+        return format!("no process has the address space for {}", size(bytes));
+    }
+    format!("the kernel refuses {} (vm.overcommit_memory, RAM and swap)", size(bytes))
 }
 
 fn query(facts: &Facts) -> &'static str {
@@ -121,9 +143,11 @@ fn staying(server: &Server, facts: &Facts) -> String {
             "The first byte, 0x{byte:02x}, is not VALIDATE: the libuv server answers nothing and keeps the connection open. \
              Nothing is allocated."
         ),
-        Phase::ValidateAgain => "VALIDATE is incomplete or has another magic number: the libuv server answers nothing and keeps \
+        Phase::ValidateAgain => {
+            "VALIDATE is incomplete or has another magic number: the libuv server answers nothing and keeps \
                                  the connection open; the next segment closes it."
-            .to_owned(),
+                .to_owned()
+        }
         _ if facts.in_hand => unfinished(server, facts),
         _ if facts.awaited > 0 => {
             format!("{} is answered when {} more key(s) are set; others are served.", query(facts), facts.awaited)

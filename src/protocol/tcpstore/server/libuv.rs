@@ -20,16 +20,14 @@ pub(super) fn receive(server: &Server, store: &mut Store, id: ConnectionId, segm
             return;
         }
     }
+    if !store.charge(id) {
+        store.give_up(id, sink);
+    }
 }
 
 pub(super) fn end(store: &mut Store, id: ConnectionId, sink: &mut Sink) {
     if store.closed.remove(&id).is_none() && store.remove(id).is_some() {
-        sink.push(Action::Close {
-            connection: id,
-            how: super::How::Fin,
-            reason: Reason::PeerClosed,
-            claim: None,
-        });
+        sink.push(Action::Close { connection: id, how: super::How::Fin, reason: Reason::PeerClosed, claim: None });
     }
 }
 

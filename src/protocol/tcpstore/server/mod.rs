@@ -17,6 +17,8 @@ mod policy;
 mod poll;
 mod request;
 mod store;
+#[cfg(test)]
+mod tests;
 mod value;
 mod verdict;
 
@@ -42,6 +44,9 @@ pub const MAX_KEYS: u64 = 131_072;
 pub const ADDRESS_SPACE: u64 = 1 << 47;
 /// An allocation below this is nothing to tell: what a page holds was there before.
 pub const NOTEWORTHY_BYTES: u64 = 4096;
+
+/// No host that runs training refuses less than this.
+pub const REFUSABLE_BYTES: u64 = 1 << 30;
 
 /// Which of the two servers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

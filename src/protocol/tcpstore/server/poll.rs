@@ -1,10 +1,10 @@
 //! The poll server: one thread that reads one request at a time, and waits for all of it.
 
+use super::Server;
 use super::action::{Action, ConnectionId, Reason, Sink};
 use super::apply::Handler;
 use super::connection::Phase;
 use super::store::Store;
-use super::Server;
 
 /// Bytes handed to the daemon at once.
 const PIECE: usize = 64 << 10;
@@ -30,6 +30,9 @@ pub(super) fn receive(server: &Server, store: &mut Store, id: ConnectionId, segm
         }
         connection.more = !later.is_empty();
         store.ready.insert((connection.order, id));
+        if !store.charge(id) {
+            store.give_up(id, sink);
+        }
         run(server, store, sink);
     }
     report(before, store, sink);
@@ -106,6 +109,8 @@ fn turn(server: &Server, store: &mut Store, id: ConnectionId, sink: &mut Sink) -
         return false;
     }
     connection.inbox = inbox;
+    store.charge(id);
+    let Some(connection) = store.connections.get(&id) else { return false };
     let (ended, more, lost) = (connection.ended, connection.more, connection.lost);
     let idle = connection.request.is_none();
     match result {

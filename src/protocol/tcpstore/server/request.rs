@@ -178,6 +178,13 @@ impl Request {
         }
     }
 
+    /// Bytes that are held of it.
+    pub(super) fn held_bytes(&self) -> usize {
+        let body = self.body.as_ref().map_or(0, |(v, _)| v.kept().len());
+        let key = self.key.as_ref().map_or(0, |k| k.kept().len());
+        self.values.iter().map(|v| v.kept().len()).fold(self.held + body + key, usize::saturating_add)
+    }
+
     /// The server asked for memory on this request's word.
     pub(super) fn allocated(&mut self, allocation: Allocation) {
         self.total = self.total.saturating_add(allocation.bytes);

@@ -13,8 +13,10 @@ pub struct Limits {
     pub value_bytes: usize,
     /// Keys kept.
     pub keys: usize,
-    /// Bytes of keys and values kept.
+    /// Bytes of keys and values kept; as much again of the names of keys that are waited for or watched.
     pub store_bytes: usize,
+    /// Bytes kept of unfinished requests and unread input, of all connections together.
+    pub pending_bytes: usize,
     /// Bytes kept of the keys of one unfinished request.
     pub request_bytes: usize,
     /// Bytes kept of a connection that the poll server does not get to.
@@ -33,6 +35,7 @@ impl Default for Limits {
             value_bytes: 64 << 10,
             keys: 65_536,
             store_bytes: 16 << 20,
+            pending_bytes: 16 << 20,
             request_bytes: 1 << 20,
             queue_bytes: 256 << 10,
             reply_bytes: 1 << 20,
@@ -48,8 +51,13 @@ pub struct Store {
     pub(super) limits: Limits,
     keys: BTreeMap<Value, Value>,
     pub(super) queues: BTreeMap<Value, VecDeque<Value>>,
+    /// Elements in all queues.
+    elements: usize,
     waiting: BTreeMap<Value, BTreeMap<ConnectionId, u64>>,
     registrations: usize,
+    /// Bytes of key names in `waiting` and `watchers`.
+    tracked: usize,
+    pending: usize,
     /// By key: descriptors, which may since belong to somebody else. Servers of 1.9 to 2.0 never clean it.
     watchers: BTreeMap<Value, BTreeMap<usize, u64>>,
     descriptors: BTreeMap<usize, ConnectionId>,
@@ -130,6 +138,21 @@ impl Store {
         self.connections.contains_key(&connection)
     }
 
+    /// Counts what a connection holds. `false` when all of them together now hold too much.
+    pub(super) fn charge(&mut self, id: ConnectionId) -> bool {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            let held = connection.held();
+            self.pending = self.pending.saturating_sub(connection.charged).saturating_add(held);
+            connection.charged = held;
+        }
+        self.pending <= self.limits.pending_bytes
+    }
+
+    /// Bytes held of unfinished requests and unread input.
+    pub fn pending_bytes(&self) -> usize {
+        self.pending
+    }
+
     pub(super) fn open(&mut self, id: ConnectionId, validates: bool) {
         if self.connections.contains_key(&id) || self.closed.contains_key(&id) {
             return;
@@ -152,6 +175,7 @@ impl Store {
         if self.blocked_by == Some(id) {
             self.blocked_by = None;
         }
+        self.pending = self.pending.saturating_sub(connection.charged);
         self.descriptors.remove(&connection.descriptor);
         self.free.insert(connection.descriptor);
         Some(connection)
@@ -197,7 +221,9 @@ impl Store {
         let old = self.keys.get(&key).map(|v| v.kept().len());
         let name = if old.is_some() { 0 } else { key.kept().len() };
         let bytes = self.bytes.saturating_sub(old.unwrap_or(0));
-        if old.is_none() && (self.keys.len() >= self.limits.keys || bytes.saturating_add(name) > self.limits.store_bytes) {
+        if old.is_none()
+            && (self.keys.len() >= self.limits.keys || bytes.saturating_add(name) > self.limits.store_bytes)
+        {
             self.forgotten += 1;
             return None;
         }
@@ -233,20 +259,26 @@ impl Store {
 
     /// Queued elements are charged to the same budget as values.
     pub(super) fn enqueue(&mut self, name: Value, mut value: Value) {
-        if self.bytes.saturating_add(value.kept().len()) > self.limits.store_bytes {
-            value.forget();
-        }
-        let elements: usize = self.queues.get(&name).map_or(0, VecDeque::len);
-        if elements >= self.limits.keys || (elements == 0 && self.queues.len() >= self.limits.keys) {
+        let new = !self.queues.contains_key(&name);
+        let with_name = self.bytes.saturating_add(if new { name.kept().len() } else { 0 });
+        if self.elements >= self.limits.keys
+            || self.queues.len() >= self.limits.keys
+            || with_name > self.limits.store_bytes
+        {
             self.forgotten += 1;
             return;
         }
-        self.bytes = self.bytes.saturating_add(value.kept().len());
+        if with_name.saturating_add(value.kept().len()) > self.limits.store_bytes {
+            value.forget();
+        }
+        self.elements += 1;
+        self.bytes = with_name.saturating_add(value.kept().len());
         self.queues.entry(name).or_default().push_back(value);
     }
 
     pub(super) fn dequeue(&mut self, name: &Value) -> Option<Value> {
         let value = self.queues.get_mut(name)?.pop_front()?;
+        self.elements = self.elements.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(value.kept().len());
         Some(value)
     }
@@ -254,12 +286,18 @@ impl Store {
     /// A connection is to be told when `key` is set.
     pub(super) fn register(&mut self, key: &Value, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        if self.registrations >= self.limits.waits {
+        let name = key.kept().len();
+        let known = connection.waits.contains(key);
+        let full = !known && self.tracked.saturating_add(name) > self.limits.store_bytes;
+        if self.registrations >= self.limits.waits || full {
             self.forgotten += 1;
             return;
         }
         self.registrations += 1;
-        connection.waits.insert(key.clone());
+        if !known {
+            self.tracked += name;
+            connection.waits.insert(key.clone());
+        }
         *self.waiting.entry(key.clone()).or_default().entry(id).or_default() += 1;
     }
 
@@ -273,6 +311,7 @@ impl Store {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.awaited = 0;
         for key in std::mem::take(&mut connection.waits) {
+            self.tracked = self.tracked.saturating_sub(key.kept().len());
             if let Some(who) = self.waiting.get_mut(&key) {
                 let times = who.remove(&id).unwrap_or(0);
                 self.registrations = self.registrations.saturating_sub(times as usize);
@@ -288,7 +327,9 @@ impl Store {
         for (id, times) in self.waiting.remove(key).unwrap_or_default() {
             self.registrations = self.registrations.saturating_sub(times as usize);
             let Some(connection) = self.connections.get_mut(&id) else { continue };
-            connection.waits.remove(key);
+            if connection.waits.remove(key) {
+                self.tracked = self.tracked.saturating_sub(key.kept().len());
+            }
             // The servers count in an unsigned number that wraps, so only the step from one to none is told.
             let told = (1..=times).contains(&connection.awaited);
             connection.awaited = connection.awaited.wrapping_sub(times);
@@ -314,10 +355,14 @@ impl Store {
 
     pub(super) fn watch(&mut self, key: Value, id: ConnectionId) {
         let Some(connection) = self.connections.get(&id) else { return };
-        if self.watchers.len() >= self.limits.waits && !self.watchers.contains_key(&key) {
+        let known = self.watchers.contains_key(&key);
+        let name = if known { 0 } else { key.kept().len() };
+        let full = !known && self.watchers.len() >= self.limits.waits;
+        if full || self.tracked.saturating_add(name) > self.limits.store_bytes {
             self.forgotten += 1;
             return;
         }
+        self.tracked += name;
         *self.watchers.entry(key).or_default().entry(connection.descriptor).or_default() += 1;
     }
 
@@ -335,8 +380,9 @@ impl Store {
     pub(super) fn give_up(&mut self, id: ConnectionId, sink: &mut Sink) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.phase = super::connection::Phase::Unknown;
-            connection.inbox.clear();
+            connection.inbox = VecDeque::new();
             connection.request = None;
+            self.pending = self.pending.saturating_sub(std::mem::take(&mut connection.charged));
             self.ready.remove(&(connection.order, id));
         }
         if self.blocked_by == Some(id) {

@@ -1,0 +1,114 @@
+//! `rdzvscope analyze`: the main job.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::args;
+use super::exit::Exit;
+use super::output::{OutputArgs, complain};
+use crate::analysis::{Named, Options, analyze};
+use crate::oom::Zone;
+use crate::time::Timestamp;
+use crate::words::Severity;
+
+/// Arguments of `analyze`.
+#[derive(clap::Args, Debug)]
+#[command(
+    about = "From a folder of captures and logs to a verdict",
+    after_help = "Examples:
+  rdzvscope analyze captures/ --oom logs/ --hosts hosts
+  rdzvscope analyze node-*.pcap --oom node-a=dmesg.txt --boot node-a=2026-11-29T11:12:08Z
+  tcpdump -i eth0 -w - | rdzvscope analyze - --port 29500-29510
+  rdzvscope analyze incident/ --format json -o report.json
+
+Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
+)]
+pub(super) struct Args {
+    /// Captures, logs, hosts lists, or directories of these; - is a capture on standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// A log, or a directory of logs; HOST= names the host it is of (may repeat)
+    #[arg(long, value_name = "[HOST=]PATH", value_parser = args::named)]
+    oom: Vec<Named>,
+    /// Names of addresses, in the form of /etc/hosts (may repeat)
+    #[arg(long, value_name = "FILE")]
+    hosts: Vec<PathBuf>,
+    /// When a host booted: the origin of the times in its raw dmesg (may repeat)
+    #[arg(long, value_name = "HOST=TIME", value_parser = args::boot)]
+    boot: Vec<(String, Timestamp)>,
+    /// Zone of log times that name none: +08:00, Asia/Shanghai (may repeat)
+    #[arg(long, value_name = "[HOST=]ZONE", value_parser = args::zone)]
+    log_tz: Vec<(Option<String>, Zone)>,
+    /// Ports whose listeners are taken for stores, besides 29500, 29400 and 23456; ranges allowed
+    #[arg(long, value_name = "LIST", value_parser = args::ports)]
+    port: Vec<std::vec::Vec<u16>>,
+    /// Kills this close are one incident even without a common trigger
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
+    window: f64,
+    /// A trigger comes at most this long before its kill
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = args::duration)]
+    max_lag: f64,
+    /// Lowest severity that makes the exit status 1
+    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
+    fail_on: Severity,
+    /// Any input that was named and not read makes the exit status 2
+    #[arg(long)]
+    strict: bool,
+    /// Exit with 0 whatever was found
+    #[arg(long)]
+    exit_zero: bool,
+    /// Threads
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Memory for flows and streams
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
+    memory: u64,
+    /// Findings kept, the worst first
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_findings: usize,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+fn severity(text: &str) -> Result<Severity, String> {
+    Severity::from_text(text).ok_or_else(|| {
+        let all: Vec<&str> = Severity::ALL.iter().map(|s| s.text()).collect();
+        format!("one of {} was required, {text:?} was there", all.join(", "))
+    })
+}
+
+/// Runs it.
+pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    let mut options = Options {
+        arguments: arguments.iter().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
+        paths: a.paths,
+        oom: a.oom,
+        hosts: a.hosts,
+        boot: a.boot,
+        window: a.window,
+        max_lag: a.max_lag,
+        memory: a.memory,
+        max_findings: a.max_findings,
+        ..Options::default()
+    };
+    a.port.iter().flatten().for_each(|p| options.ports.insert(*p));
+    for (host, zone) in a.log_tz {
+        match host {
+            Some(host) => options.host_zones.push((host, zone)),
+            None => options.log_zone = Some(zone),
+        }
+    }
+    if let Some(threads) = a.threads {
+        options.threads = threads.max(1);
+    }
+    let analysis = analyze(&options);
+    a.output.write(&analysis.report)?;
+    for input in analysis.report.inputs.iter() {
+        if let Some(error) = &input.error {
+            complain(&format!("{}: {error}", input.path));
+        }
+    }
+    let flagged = analysis.report.findings.iter().any(|f| f.severity >= a.fail_on)
+        || analysis.report.incidents.iter().any(|i| i.hosts.iter().any(|h| h.trigger.is_some()));
+    Ok(Exit::of(flagged, analysis.trouble, analysis.nothing_read, a.strict, a.exit_zero))
+}

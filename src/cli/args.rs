@@ -1,0 +1,137 @@
+//! Values of flags: what people type, turned into what is meant.
+
+use std::path::PathBuf;
+
+use crate::analysis::Named;
+use crate::oom::{Zone, parse_instant};
+use crate::time::Timestamp;
+
+/// Ports: `29500`, `29500-29510`, lists of these.
+pub(super) fn ports(text: &str) -> Result<Vec<u16>, String> {
+    let mut all = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let parse = |s: &str| {
+            s.trim().parse::<u16>().ok().filter(|p| *p > 0).ok_or_else(|| {
+                format!("a port from 1 to 65535 or a range such as 29500-29510 was required, {part:?} was there")
+            })
+        };
+        let (from, to) = (parse(from)?, parse(to)?);
+        if from > to {
+            return Err(format!("the range {part:?} ends before it begins"));
+        }
+        all.extend(from..=to);
+    }
+    if all.is_empty() {
+        return Err("at least one port was required".to_string());
+    }
+    Ok(all)
+}
+
+/// `[HOST=]PATH`. A path that exists as it stands is a path, `=` or not.
+pub(super) fn named(text: &str) -> Result<Named, String> {
+    if let Some((host, path)) = text.split_once('=')
+        && !std::path::Path::new(text).exists()
+        && !host.is_empty()
+        && !host.contains('/')
+    {
+        return Ok(Named { host: Some(host.to_string()), path: PathBuf::from(path) });
+    }
+    Ok(Named { host: None, path: PathBuf::from(text) })
+}
+
+/// `HOST=TIME`.
+pub(super) fn boot(text: &str) -> Result<(String, Timestamp), String> {
+    let (host, time) = text
+        .split_once('=')
+        .filter(|(h, _)| !h.is_empty())
+        .ok_or_else(|| format!("HOST=TIME was required, {text:?} was there (node-a=2026-11-29T11:12:08Z)"))?;
+    Ok((host.to_string(), parse_instant(time).map_err(|e| e.to_string())?))
+}
+
+/// `[HOST=]ZONE`.
+pub(super) fn zone(text: &str) -> Result<(Option<String>, Zone), String> {
+    let (host, zone) = match text.split_once('=') {
+        Some((host, zone)) => (Some(host.to_string()), zone),
+        None => (None, text),
+    };
+    Ok((host, zone.parse::<Zone>().map_err(|e| e.to_string())?))
+}
+
+/// A duration: `120`, `120s`, `15m`, `2h`, `1d`; in seconds.
+pub(super) fn duration(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "" | "s" | "sec" | "seconds" => 1.0,
+        "ms" => 0.001,
+        "m" | "min" | "minutes" => 60.0,
+        "h" | "hours" => 3600.0,
+        "d" | "days" => 86400.0,
+        _ => return Err(format!("a duration such as 120, 90s, 15m, 2h or 1d was required, {text:?} was there")),
+    };
+    number
+        .parse::<f64>()
+        .ok()
+        .map(|n| n * factor)
+        .filter(|n| n.is_finite() && *n >= 0.0 && *n < 1e9)
+        .ok_or_else(|| format!("a duration such as 120, 90s, 15m, 2h or 1d was required, {text:?} was there"))
+}
+
+/// A size: `268435456`, `256M`, `256MiB`, `1G`; in bytes, units of 1024.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "k" | "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(format!("a size such as 256M or 1G was required, {text:?} was there")),
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(1 << shift))
+        .ok_or_else(|| format!("a size such as 256M or 1G was required, {text:?} was there"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_lists_of_ranges() {
+        assert_eq!(ports("29500,1-3").unwrap(), [29500, 1, 2, 3]);
+        for bad in ["", "0", "70000", "5-4", "x", "1-"] {
+            assert!(ports(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_host_may_stand_before_a_path() {
+        assert_eq!(named("n1=/x/y").unwrap().host.as_deref(), Some("n1"));
+        assert_eq!(named("/x/y").unwrap().host, None);
+        assert_eq!(named("dir/a=b").unwrap().host, None);
+    }
+
+    #[test]
+    fn durations_and_sizes_have_units() {
+        assert_eq!(duration("15m"), Ok(900.0));
+        assert_eq!(duration("1.5"), Ok(1.5));
+        assert!(duration("soon").is_err() && duration("-1").is_err());
+        assert_eq!(size("256M"), Ok(256 << 20));
+        assert_eq!(size("1GiB"), Ok(1 << 30));
+        assert!(size("x").is_err() && size("99999999T").is_err());
+    }
+
+    #[test]
+    fn boot_times_name_their_host() {
+        assert!(boot("node-a=2026-11-29T11:12:08Z").is_ok());
+        assert!(boot("2026-11-29T11:12:08Z").unwrap_err().contains("HOST=TIME"));
+        assert!(boot("node-a=yesterday").is_err());
+    }
+}

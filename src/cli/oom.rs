@@ -1,0 +1,86 @@
+//! `rdzvscope oom`: the kills in logs, without captures.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::args;
+use super::exit::Exit;
+use super::output::{Format, OutputArgs, complain};
+use crate::analysis::{Named, Options, analyze};
+use crate::oom::Zone;
+use crate::time::Timestamp;
+
+/// Arguments of `oom`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Examples:\n  rdzvscope oom /var/log/kern.log\n  dmesg --time-format iso > n1.dmesg; rdzvscope oom n1=n1.dmesg"
+)]
+pub(super) struct Args {
+    /// Logs, or directories of logs; HOST= names the host it is of
+    #[arg(value_name = "[HOST=]LOG", required = true, value_parser = args::named)]
+    logs: Vec<Named>,
+    /// Names of addresses, in the form of /etc/hosts
+    #[arg(long, value_name = "FILE")]
+    hosts: Vec<PathBuf>,
+    /// When a host booted
+    #[arg(long, value_name = "HOST=TIME", value_parser = args::boot)]
+    boot: Vec<(String, Timestamp)>,
+    /// Zone of log times that name none
+    #[arg(long, value_name = "[HOST=]ZONE", value_parser = args::zone)]
+    log_tz: Vec<(Option<String>, Zone)>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Runs it.
+pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
+    let mut options = Options { oom: a.logs, hosts: a.hosts, boot: a.boot, ..Options::default() };
+    for (host, zone) in a.log_tz {
+        match host {
+            Some(host) => options.host_zones.push((host, zone)),
+            None => options.log_zone = Some(zone),
+        }
+    }
+    let analysis = analyze(&options);
+    let report = &analysis.report;
+    if a.output.format == Format::Table && a.output.output.is_none() && !a.output.quiet {
+        let mut out = std::io::stdout().lock();
+        for e in &report.oom_events {
+            writeln!(
+                out,
+                "{}  {:<16} {:<9} {} pid {} total-vm {}  {}",
+                e.time.map_or_else(|| "(no time)".to_string(), |t| t.to_rfc3339()),
+                e.host.as_deref().unwrap_or("(host unknown)"),
+                e.kind,
+                e.process.as_deref().unwrap_or("?"),
+                e.pid.map_or_else(|| "?".to_string(), |p| p.to_string()),
+                e.total_vm_bytes.map_or_else(|| "?".to_string(), |b| format!("{} kB", b / 1024)),
+                e.sources.iter().map(|s| format!("{}:{}", s.path, s.line.unwrap_or(0))).collect::<Vec<_>>().join(" ")
+            )?;
+        }
+        for input in &report.inputs {
+            for w in &input.warnings {
+                writeln!(out, "{}: {w}", input.path)?;
+            }
+            if input.not_understood.unwrap_or(0) > 0 {
+                writeln!(
+                    out,
+                    "{}: {} lines look like an OOM and were not understood",
+                    input.path,
+                    input.not_understood.unwrap_or(0)
+                )?;
+            }
+        }
+        for note in &report.notes {
+            writeln!(out, "{note}")?;
+        }
+    } else {
+        a.output.write(report)?;
+    }
+    for input in report.inputs.iter() {
+        if let Some(error) = &input.error {
+            complain(&format!("{}: {error}", input.path));
+        }
+    }
+    Ok(Exit::of(false, analysis.trouble, analysis.nothing_read, false, false))
+}
