@@ -1,14 +1,18 @@
 //! NCCL's out-of-band TCP protocol, 2.4 to 2.32: bootstrap root, reply, ring and peer listeners, proxy service,
 //! NET/Socket, RAS.
 
+mod communicator;
 mod connection;
 mod event;
 mod facts;
+mod first_bytes;
 mod frames;
 mod intake;
 mod layout;
+mod network;
 mod proxy;
 mod ras;
+mod role;
 mod version;
 mod wire;
 
@@ -23,3 +27,7 @@ pub use facts::{Decoding, Facts, Peer, VersionEvidence};
 mod capture_tests;
 #[cfg(test)]
 mod trial;
+pub use first_bytes::{FirstBytes, first_bytes};
+pub use role::Role;
+pub use communicator::{Communicator, Rank};
+pub use network::{Evidence, Flow, KnownId, Knowledge, LearnedFrom, Listener, Network, study};

@@ -30,6 +30,7 @@ pub(super) struct Seen {
     pub(super) until: Timestamp,
 }
 
+/// Below `testdata`, unless the name is absolute.
 pub(super) fn path(name: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
 }
