@@ -108,6 +108,8 @@ pub struct Listener {
     pub learned_from: LearnedFrom,
     /// All of what names it; the first few.
     pub evidence: Vec<Evidence>,
+    /// The magic of the communicator that its process belongs to: of RAS listeners it is not their own.
+    pub group: Option<u64>,
     /// The size of its communicator, where a check-in or another said so.
     pub nranks: Option<i32>,
     /// Whether a connection to it was seen at all.
@@ -131,6 +133,8 @@ struct Claim {
     role: Role,
     from: LearnedFrom,
     magic: Option<u64>,
+    /// The magic of the communicator that the process belongs to, where the claim shows it.
+    group: Option<u64>,
     handshake: bool,
     evidence: Evidence,
 }
@@ -144,7 +148,7 @@ pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
         let text = "a unique id in a store names it as bootstrap root".to_string();
         let evidence = Evidence { text, packet: Some(k.packet) };
         let (from, magic) = (LearnedFrom::UniqueId, k.id.magic);
-        claims.entry(k.id.root).or_default().push(Claim { role: Role::Root, from, magic, handshake: magic.is_some(), evidence });
+        claims.entry(k.id.root).or_default().push(Claim { role: Role::Root, from, magic, group: magic, handshake: magic.is_some(), evidence });
     }
     let mut magics: BTreeSet<u64> = knowledge.ids.iter().filter_map(|k| k.id.magic).collect();
     magics.extend([SOCKET_MAGIC, COMM_ID_MAGIC]);
@@ -177,8 +181,28 @@ pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
         let flows = by_server.remove(&endpoint).unwrap_or_default();
         listeners.insert(endpoint, listener(endpoint, claims, &flows));
     }
-    let communicators = communicators(flows, &mut listeners);
+    let mut communicators = communicators(flows, &mut listeners);
+    pool(&mut listeners, &mut communicators);
     Network { listeners, communicators }
+}
+
+/// The processes of a communicator run one release: what one listener shows holds for all of them.
+fn pool(listeners: &mut BTreeMap<Endpoint, Listener>, communicators: &mut [Communicator]) {
+    let mut pools: BTreeMap<u64, Versions> = BTreeMap::new();
+    for l in listeners.values() {
+        if let Some(group) = l.group {
+            let pool = pools.entry(group).or_default();
+            // Contradictions stay with the listener that shows them.
+            *pool = pool.and(l.versions).unwrap_or(*pool);
+        }
+    }
+    let pooled = |group: Option<u64>, own: Versions| pools.get(&group?).and_then(|p| p.and(own));
+    for l in listeners.values_mut() {
+        l.versions = pooled(l.group, l.versions).unwrap_or(l.versions);
+    }
+    for c in communicators {
+        c.versions = pooled(c.magic, c.versions).unwrap_or(c.versions);
+    }
 }
 
 /// Messages with a shape of their own name their listener, and those whose addresses they carry.
@@ -187,9 +211,10 @@ fn speech(record: &FlowRecord, f: &Facts, claims: &mut Claims, magics: &mut BTre
     let magic = f.magic();
     let handshake = f.handshake.is_some();
     let mut strong = false;
+    let group = magic.filter(|m| ![SOCKET_MAGIC, COMM_ID_MAGIC].contains(m));
     let mut claim = |endpoint, role, from, magic, packet, text: String| {
         let evidence = Evidence { text, packet: Some(packet) };
-        claims.entry(endpoint).or_insert_with(Vec::new).push(Claim { role, from, magic, handshake, evidence });
+        claims.entry(endpoint).or_insert_with(Vec::new).push(Claim { role, from, magic, group, handshake, evidence });
     };
     if let Some((c, place)) = &f.check_in
         && let Some(reply) = c.reply
@@ -270,7 +295,7 @@ fn weak_speech(record: &FlowRecord, f: &Facts, known: bool, claims: &mut Claims)
     };
     if let Some((role, packet, text)) = told {
         let evidence = Evidence { text, packet: Some(packet) };
-        claims.entry(record.server()).or_default().push(Claim { role, from, magic, handshake, evidence });
+        claims.entry(record.server()).or_default().push(Claim { role, from, magic, group: None, handshake, evidence });
     }
 }
 
@@ -283,8 +308,9 @@ fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> 
     let magic = claims.iter().filter(agreeing).find_map(|c| c.magic);
     let handshake = claims.iter().find(agreeing).map(|c| c.handshake);
     let mut versions = match handshake {
+        _ if role == Some(Role::Ras) => Versions::new(22400, Versions::ALL.until.0),
         Some(true) => Versions::HANDSHAKE,
-        Some(false) if role != Some(Role::Ras) => Versions::BARE,
+        Some(false) => Versions::BARE,
         _ => Versions::ALL,
     };
     let mut version_evidence: Vec<VersionEvidence> = flows
@@ -317,6 +343,7 @@ fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> 
         version_evidence,
         learned_from: claims.first().map_or(LearnedFrom::Port, |c| c.from),
         evidence,
+        group: claims.iter().find_map(|c| c.group),
         nranks: None,
         has_traffic: !flows.is_empty(),
     }

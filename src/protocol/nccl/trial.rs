@@ -30,6 +30,12 @@ pub(super) struct Seen {
     pub(super) until: Timestamp,
 }
 
+impl Seen {
+    pub(super) fn flow(&self) -> super::Flow<'_> {
+        super::Flow { record: &self.record, facts: (!self.held.is_empty()).then_some(&self.facts), until: self.until }
+    }
+}
+
 /// Below `testdata`, unless the name is absolute.
 pub(super) fn path(name: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)

@@ -7,7 +7,7 @@ pub const SOCKET_MAGIC: u64 = 0x564a_b9f2_fc4b_9d6c;
 /// Magic of a communicator whose root `NCCL_COMM_ID` names, since 2.22 (`NCCL_MAGIC`).
 pub const COMM_ID_MAGIC: u64 = 0x0280_0280_0280_0280;
 /// Length of a socket address union, in bytes.
-pub const ADDRESS_BYTES: usize = 28;
+pub(super) const ADDRESS_BYTES: usize = 28;
 /// Length of the handshake: u64 magic, u32 type.
 pub const HANDSHAKE_BYTES: usize = 12;
 /// The largest frame that is taken for real; the largest seen is 3.6 MB of topology.
