@@ -13,6 +13,7 @@ mod network;
 mod proxy;
 mod ras;
 mod role;
+pub mod server;
 mod version;
 mod wire;
 
