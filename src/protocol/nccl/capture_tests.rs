@@ -23,7 +23,10 @@ fn every_byte_of_a_clean_start_is_accounted_for() {
             assert_eq!(f.undecoded, [0, 0], "{at}");
             assert!(f.faults.is_empty() && f.unfinished.is_none(), "{at}");
             // Records count retransmissions too.
-            assert!((0..2).all(|i| f.bytes[i] <= seen.record.bytes[i] && (f.bytes[i] > 0) == (seen.record.bytes[i] > 0)), "{at}");
+            assert!(
+                (0..2).all(|i| f.bytes[i] <= seen.record.bytes[i] && (f.bytes[i] > 0) == (seen.record.bytes[i] > 0)),
+                "{at}"
+            );
         }
     }
 }

@@ -103,8 +103,7 @@ pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoin
         let own = f.magic().filter(|m| *m != super::COMM_ID_MAGIC);
         groups.entry((own, own.is_none().then_some(root))).or_default().push(at);
     }
-    let mut all: Vec<Communicator> =
-        joined(groups).into_iter().map(|g| communicator(g, flows, listeners)).collect();
+    let mut all: Vec<Communicator> = joined(groups).into_iter().map(|g| communicator(g, flows, listeners)).collect();
     all.sort_by_key(|c| (c.since, c.magic, c.roots.clone()));
     all
 }

@@ -170,7 +170,11 @@ impl Connection {
         let Some((bytes, place)) = self.shared.odd else { return };
         if self.client.next() == 8 && self.early_bytes == 72 && bytes > 0 && bytes < 1 << 40 {
             self.client.forgive();
-            out(Event::Versions { versions: Versions::new(20800, 21199), by: "an answer of the allocation service", place });
+            out(Event::Versions {
+                versions: Versions::new(20800, 21199),
+                by: "an answer of the allocation service",
+                place,
+            });
             out(Event::Allocation { bytes, place });
             self.answers = Server::Bulk;
             self.replay(out);

@@ -1,7 +1,9 @@
 //! Whether a connection to a port that nobody named begins as NCCL's do.
 
 use super::role::Role;
-use super::wire::{ADDRESS_BYTES, COMM_ID_MAGIC, HANDSHAKE_BYTES, SOCKET_MAGIC, address_at, address_is_clean, i32_at, u64_at};
+use super::wire::{
+    ADDRESS_BYTES, COMM_ID_MAGIC, HANDSHAKE_BYTES, SOCKET_MAGIC, address_at, address_is_clean, i32_at, u64_at,
+};
 
 /// What the first bytes of a client allow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,9 +145,16 @@ mod tests {
     #[test]
     fn real_connections_are_known_at_any_length_or_not_at_all() {
         let mut found = std::collections::BTreeMap::new();
-        for name in ["nccl/2.16.2-real-4ranks-netsocket.pcap", "nccl/2.26.2-real-4ranks-netsocket.pcap", "nccl/2.7.8src-4ranks.pcap", "nccl/2.14.3src-4ranks.pcap", "nccl/2.32.3-realroot-4pyranks.pcap"] {
+        for name in [
+            "nccl/2.16.2-real-4ranks-netsocket.pcap",
+            "nccl/2.26.2-real-4ranks-netsocket.pcap",
+            "nccl/2.7.8src-4ranks.pcap",
+            "nccl/2.14.3src-4ranks.pcap",
+            "nccl/2.32.3-realroot-4pyranks.pcap",
+        ] {
             for seen in capture(name) {
-                let stream: Vec<u8> = seen.held.iter().filter(|h| h.direction.index() == 0).flat_map(|h| h.bytes.clone()).collect();
+                let stream: Vec<u8> =
+                    seen.held.iter().filter(|h| h.direction.index() == 0).flat_map(|h| h.bytes.clone()).collect();
                 let full = first_bytes(&stream[..stream.len().min(64)]);
                 if let Nccl { role, .. } = full {
                     *found.entry((name, role.text())).or_insert(0) += 1;
@@ -156,7 +165,8 @@ mod tests {
                 }
             }
         }
-        let count = |v, role| found.iter().filter(|((n, r), _)| n.contains(v) && *r == role).map(|(_, c)| *c).sum::<i32>();
+        let count =
+            |v, role| found.iter().filter(|((n, r), _)| n.contains(v) && *r == role).map(|(_, c)| *c).sum::<i32>();
         assert_eq!((count("2.16.2", "bootstrap-root"), count("2.26.2", "bootstrap-root")), (4, 4));
         assert_eq!((count("2.7.8", "bootstrap-root"), count("2.14.3", "bootstrap-root")), (4, 4));
         assert_eq!((count("2.26.2", "ring"), count("2.26.2", "reply"), count("2.26.2", "ras")), (4, 4, 4));
@@ -172,7 +182,8 @@ mod tests {
                     continue;
                 }
                 for seen in capture(name.to_str().unwrap()) {
-                    let stream: Vec<u8> = seen.held.iter().filter(|h| h.direction.index() == 0).flat_map(|h| h.bytes.clone()).collect();
+                    let stream: Vec<u8> =
+                        seen.held.iter().filter(|h| h.direction.index() == 0).flat_map(|h| h.bytes.clone()).collect();
                     for n in 0..=stream.len().min(64) {
                         assert!(!matches!(first_bytes(&stream[..n]), Nccl { .. }), "{name:?} {}", seen.record.server());
                     }

@@ -234,5 +234,4 @@ impl Frames {
     pub(super) fn message(&self) -> Option<(&'static str, u64, u64)> {
         self.body.map(|(size, offset)| ("frame", offset, 4 + u64::try_from(size).unwrap_or(0)))
     }
-
 }

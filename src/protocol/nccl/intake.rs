@@ -169,9 +169,8 @@ impl Intake {
             return;
         }
         self.need = None;
-        let place = chunk.map_or(Place { offset: self.skipped_from, ..Place::default() }, |c| {
-            Place::of(c, self.skipped_from)
-        });
+        let place =
+            chunk.map_or(Place { offset: self.skipped_from, ..Place::default() }, |c| Place::of(c, self.skipped_from));
         self.skipped_from = 0;
         machine.take(&[], place, shared, out);
     }

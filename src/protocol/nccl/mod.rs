@@ -3,11 +3,15 @@
 
 mod communicator;
 mod connection;
+mod deed;
 mod event;
 mod facts;
+mod fate;
 mod first_bytes;
 mod frames;
 mod intake;
+mod judge;
+mod ladder;
 mod layout;
 mod network;
 mod proxy;
@@ -28,7 +32,14 @@ pub use facts::{Decoding, Facts, Peer, VersionEvidence};
 mod capture_tests;
 #[cfg(test)]
 mod trial;
-pub use first_bytes::{FirstBytes, first_bytes};
-pub use role::Role;
 pub use communicator::{Communicator, Rank};
-pub use network::{Evidence, Flow, KnownId, Knowledge, LearnedFrom, Listener, Network, study};
+pub use deed::Deed;
+pub use fate::{Fate, Outcome};
+pub use first_bytes::{FirstBytes, first_bytes};
+pub use judge::{Conclusion, Judgement, judge};
+pub use ladder::{Ladder, ladder};
+pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, Listener, Network, study};
+pub use role::Role;
+pub use server::{Action, Effect, Input, Server, Verdict};
+#[cfg(test)]
+mod judge_tests;

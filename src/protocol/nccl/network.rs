@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::communicator::{Communicator, communicators};
 use super::facts::{Facts, VersionEvidence};
+use super::judge::{Judgement, judge};
 use super::role::Role;
 use super::version::Versions;
 use super::wire::{COMM_ID_MAGIC, SOCKET_MAGIC, SocketType};
@@ -125,6 +126,27 @@ pub struct Network {
     pub communicators: Vec<Communicator>,
 }
 
+impl Network {
+    /// Judges one listener, with all that the network says of it. `flows`: all connections, or the listener's own.
+    pub fn judge(&self, listener: &Listener, flows: &[Flow<'_>]) -> Judgement {
+        let own: Vec<Flow<'_>> = flows.iter().filter(|f| f.record.server() == listener.endpoint).copied().collect();
+        let communicator = self.communicators.iter().find(|c| c.roots.contains(&listener.endpoint));
+        judge(listener, communicator, self.hint(listener), &own)
+    }
+
+    /// The releases that all other roots of the same host speak, where they agree and narrow anything.
+    fn hint(&self, listener: &Listener) -> Option<Versions> {
+        let others = self.listeners.values().filter(|l| {
+            l.endpoint.address == listener.endpoint.address
+                && l.endpoint != listener.endpoint
+                && l.role == Some(Role::Root)
+                && !l.version_evidence.is_empty()
+        });
+        let all = others.map(|l| l.versions).try_fold(Versions::ALL, Versions::and)?;
+        (all != Versions::ALL).then_some(all)
+    }
+}
+
 /// Evidence that is kept of a listener.
 const EVIDENCE: usize = 8;
 
@@ -148,7 +170,14 @@ pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
         let text = "a unique id in a store names it as bootstrap root".to_string();
         let evidence = Evidence { text, packet: Some(k.packet) };
         let (from, magic) = (LearnedFrom::UniqueId, k.id.magic);
-        claims.entry(k.id.root).or_default().push(Claim { role: Role::Root, from, magic, group: magic, handshake: magic.is_some(), evidence });
+        claims.entry(k.id.root).or_default().push(Claim {
+            role: Role::Root,
+            from,
+            magic,
+            group: magic,
+            handshake: magic.is_some(),
+            evidence,
+        });
     }
     let mut magics: BTreeSet<u64> = knowledge.ids.iter().filter_map(|k| k.id.magic).collect();
     magics.extend([SOCKET_MAGIC, COMM_ID_MAGIC]);
@@ -221,7 +250,14 @@ fn speech(record: &FlowRecord, f: &Facts, claims: &mut Claims, magics: &mut BTre
     {
         strong = true;
         let (rank, client) = (c.rank, record.client());
-        claim(server, Role::Root, LearnedFrom::Speech, magic, place.packet, format!("rank {rank} checks in from {client}"));
+        claim(
+            server,
+            Role::Root,
+            LearnedFrom::Speech,
+            magic,
+            place.packet,
+            format!("rank {rank} checks in from {client}"),
+        );
         let text = |what| format!("rank {rank} names its {what} listener in its check-in");
         claim(reply, Role::Reply, LearnedFrom::CheckIn, magic, place.packet, text("reply"));
         if let Some(ring) = c.ring {
@@ -269,11 +305,25 @@ fn speech(record: &FlowRecord, f: &Facts, claims: &mut Claims, magics: &mut BTre
         }
     }
     if f.ras_server {
-        claim(server, Role::Ras, LearnedFrom::Speech, None, first, "it answers as RAS answers text clients".to_string());
+        claim(
+            server,
+            Role::Ras,
+            LearnedFrom::Speech,
+            None,
+            first,
+            "it answers as RAS answers text clients".to_string(),
+        );
     }
     if handshake && f.proxy_kinds & 2 != 0 && f.proxy[1] > 0 && f.fault_count == 0 {
         strong = true;
-        claim(server, Role::Proxy, LearnedFrom::Speech, magic, first, "an Init of the proxy service, answered".to_string());
+        claim(
+            server,
+            Role::Proxy,
+            LearnedFrom::Speech,
+            magic,
+            first,
+            "an Init of the proxy service, answered".to_string(),
+        );
     }
     if strong && let Some(m) = magic {
         magics.insert(m);
@@ -287,8 +337,10 @@ fn weak_speech(record: &FlowRecord, f: &Facts, known: bool, claims: &mut Claims)
     let from = if known { LearnedFrom::Magic } else { LearnedFrom::Speech };
     let kind = f.handshake.map(|(_, kind, _)| kind);
     let told = match (&f.peer, kind) {
-        (Some(p), _) => Some((Role::Peer, p.place.packet, format!("rank {} connects as to a peer ({})", p.rank, p.purpose.text()))),
-        (None, Some(SocketType::Proxy)) => {
+        (Some(p), _) => {
+            Some((Role::Peer, p.place.packet, format!("rank {} connects as to a peer ({})", p.rank, p.purpose.text())))
+        }
+        (None, Some(SocketType::Proxy)) if known || f.proxy[0] > 0 => {
             f.handshake.map(|(_, _, place)| (Role::Proxy, place.packet, "type Proxy after the magic".to_string()))
         }
         _ => None,

@@ -55,7 +55,10 @@ enum Ask {
     /// The next twelve bytes of an Init: they differ by release.
     Init(u64),
     /// An Init that looks new: its reply size decides. Holds what it is if it is old.
-    InitReply { transport: i32, place: Place },
+    InitReply {
+        transport: i32,
+        place: Place,
+    },
     /// Connection, request size, reply size.
     Head(i32, u64),
     Payload(Pending),
@@ -116,7 +119,11 @@ impl Requests {
             let versions = Versions::new(21602, 21799);
             out(Event::Versions { versions, by: "the proxy's Init without sizes", place });
         } else {
-            out(Event::Versions { versions: Versions::new(21200, 21599), by: "a proxy service without a handshake", place });
+            out(Event::Versions {
+                versions: Versions::new(21200, 21599),
+                by: "a proxy service without a handshake",
+                place,
+            });
         }
         out(Event::ProxyRequest { kind: INIT, transport: Some(transport), sizes: (0, 8), place });
         proxy.expect(Expected { id: None, size: 8, old_init: true });
@@ -124,7 +131,12 @@ impl Requests {
 
     /// After a request's last byte but its id.
     fn complete(&mut self, p: Pending, id: Option<u64>, place: Place, proxy: &mut Proxy, out: &mut dyn FnMut(Event)) {
-        out(Event::ProxyRequest { kind: p.kind, transport: p.transport, sizes: p.sizes, place: Place { offset: p.offset, ..place } });
+        out(Event::ProxyRequest {
+            kind: p.kind,
+            transport: p.transport,
+            sizes: p.sizes,
+            place: Place { offset: p.offset, ..place },
+        });
         if id.is_some() {
             // Expected without an id until now.
             if proxy.with_id.is_none() {
@@ -224,7 +236,11 @@ impl Machine<Proxy> for Requests {
             Ask::After(p) => self.ask = Ask::RestOfId(p, word(0) as u32),
             Ask::RestOfId(p, low) => {
                 let id = u64::from(low) | u64::from(word(0) as u32) << 32;
-                out(Event::Versions { versions: Versions::new(21700, 23299), by: "a proxy request with an operation id", place });
+                out(Event::Versions {
+                    versions: Versions::new(21700, 23299),
+                    by: "a proxy request with an operation id",
+                    place,
+                });
                 self.complete(p, Some(id), place, proxy, out);
                 proxy.with_id = Some(true);
             }
@@ -250,11 +266,19 @@ impl Machine<Proxy> for Requests {
 enum Answer {
     Idle,
     /// A raw reply, or the payload of one with a header.
-    Payload { size: i32, result: Option<i32>, offset: u64 },
+    Payload {
+        size: i32,
+        result: Option<i32>,
+        offset: u64,
+    },
     /// The pointer of an old Init came: a suffix of `/dev/shm/nccl-` may follow.
     Suffix,
     /// Twelve bytes of a header: its length is not known, or is 16.
-    Rest { id: u64, third: i32, offset: u64 },
+    Rest {
+        id: u64,
+        third: i32,
+        offset: u64,
+    },
     Stopped,
 }
 

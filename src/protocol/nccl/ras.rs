@@ -35,7 +35,9 @@ impl Ras {
         match self.at {
             At::Length => Need::Bytes(4),
             At::Head { length, .. } => Need::Bytes((length.max(1) as usize).min(HEAD)),
-            At::Rest { message, .. } => Need::Skip(u64::try_from(message.length).map_or(1, |n| n.saturating_sub(HEAD as u64).max(1))),
+            At::Rest { message, .. } => {
+                Need::Skip(u64::try_from(message.length).map_or(1, |n| n.saturating_sub(HEAD as u64).max(1)))
+            }
             At::Stopped => Need::Lost,
         }
     }

@@ -196,7 +196,9 @@ impl Server {
                 actions.push(Action::Closes(head.id));
                 if matches!(self.role, Role::Proxy | Role::Ras) && self.version.0 < TOLERATES_TYPE && !self.spinning {
                     self.spinning = true;
-                    actions.push(Action::Spins("after a wrong magic it accepts again and again until a valid connection comes"));
+                    actions.push(Action::Spins(
+                        "after a wrong magic it accepts again and again until a valid connection comes",
+                    ));
                 }
                 Step::Done
             }
@@ -295,9 +297,17 @@ impl Server {
             return self.over(Action::Killed("a division by the number of roots or ranks, which is zero"), actions);
         }
         match self.first {
-            None if c.nranks < 0 => return self.over(Action::Dies("a negative number of ranks: Failed to malloc"), actions),
+            None if c.nranks < 0 => {
+                return self.over(Action::Dies("a negative number of ranks: Failed to malloc"), actions);
+            }
             None => {
-                let slot = if v >= 22300 { 156 } else if v >= 20800 { 56 } else { 128 };
+                let slot = if v >= 22300 {
+                    156
+                } else if v >= 20800 {
+                    56
+                } else {
+                    128
+                };
                 let bytes = u64::try_from(c.nranks).unwrap_or(0).saturating_mul(slot);
                 if bytes > 1 << 30 {
                     actions.push(Action::Allocates(bytes));
@@ -341,7 +351,9 @@ impl Server {
                 actions.push(if head.closed { Action::Closes(head.id) } else { Action::Serves(head.id) });
                 Step::Done
             }
-            Some(7 | 8) => self.over(Action::Dies("the bytes read as Stop or Abort, which end the service thread"), actions),
+            Some(7 | 8) => {
+                self.over(Action::Dies("the bytes read as Stop or Abort, which end the service thread"), actions)
+            }
             Some(1..=6) => {
                 actions.push(Action::Serves(head.id));
                 Step::Done
@@ -399,7 +411,14 @@ pub struct Verdict {
 
 /// Runs one connection, alone, through a listener: its segments, then its end. `earlier`: whole streams of clients
 /// that came before it and closed.
-pub fn verdict(role: Role, version: Version, magic: u64, earlier: &[&[u8]], segments: &[&[u8]], closes: bool) -> Verdict {
+pub fn verdict(
+    role: Role,
+    version: Version,
+    magic: u64,
+    earlier: &[&[u8]],
+    segments: &[&[u8]],
+    closes: bool,
+) -> Verdict {
     let mut server = Server::new(role, version, magic);
     let mut actions = Vec::new();
     for (i, bytes) in earlier.iter().enumerate() {
@@ -420,12 +439,16 @@ pub fn verdict(role: Role, version: Version, magic: u64, earlier: &[&[u8]], segm
         Action::Killed(reason) => Verdict { effect: Effect::Killed, reason },
         Action::Dies(reason) => Verdict { effect: Effect::Dies, reason },
         Action::Spins(reason) => Verdict { effect: Effect::Spins, reason },
-        Action::Allocates(_) => Verdict { effect: Effect::Allocates, reason: "as many entries as the check-in declares" },
+        Action::Allocates(_) => {
+            Verdict { effect: Effect::Allocates, reason: "as many entries as the check-in declares" }
+        }
         Action::Waits(0) if server.waiting == Some(0) => {
             Verdict { effect: Effect::Waits, reason: "one connection at a time, without a timeout" }
         }
         Action::Closes(_) => Verdict { effect: Effect::Closes, reason: "" },
-        Action::CheckedIn { .. } | Action::Serves(_) | Action::Completes | Action::Waits(_) => Verdict { effect: Effect::Serves, reason: "" },
+        Action::CheckedIn { .. } | Action::Serves(_) | Action::Completes | Action::Waits(_) => {
+            Verdict { effect: Effect::Serves, reason: "" }
+        }
     };
     let none = Verdict { effect: Effect::Serves, reason: "" };
     actions.iter().map(judge).max_by_key(|v| v.effect).unwrap_or(none)
@@ -486,9 +509,15 @@ mod tests {
         hello.extend([1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
         hello.resize(12 + 4 + 172, 0);
         assert_eq!(s.step(Input::Bytes(2, &hello)), []);
-        assert_eq!(s.step(Input::Close(1)), [Action::Closes(1), Action::CheckedIn { connection: 2, rank: 0 }, Action::Completes]);
+        assert_eq!(
+            s.step(Input::Close(1)),
+            [Action::Closes(1), Action::CheckedIn { connection: 2, rank: 0 }, Action::Completes]
+        );
         let spins = |v| verdict(Role::Proxy, Version(v), MAGIC, &[], &[b"GET / HTTP/1.0"], true).effect;
-        assert_eq!([21602, 22602, 23004, 23007].map(spins), [Effect::Spins, Effect::Spins, Effect::Spins, Effect::Closes]);
+        assert_eq!(
+            [21602, 22602, 23004, 23007].map(spins),
+            [Effect::Spins, Effect::Spins, Effect::Spins, Effect::Closes]
+        );
     }
 
     #[test]

@@ -125,5 +125,8 @@ pub(super) fn truth(name: &str) -> serde_json::Value {
 /// Endpoints of a truth entry's lists, as `address:port`.
 pub(super) fn truth_listeners(truth: &serde_json::Value) -> BTreeSet<String> {
     let lists = truth["during"]["listeners"].as_object().into_iter().flat_map(|o| o.values());
-    lists.flat_map(|l| l.as_array().cloned().unwrap_or_default()).filter_map(|l| l[0].as_str().map(str::to_string)).collect()
+    lists
+        .flat_map(|l| l.as_array().cloned().unwrap_or_default())
+        .filter_map(|l| l[0].as_str().map(str::to_string))
+        .collect()
 }

@@ -72,9 +72,11 @@ impl Versions {
 
     /// Releases that stand for all of them: one for each behaviour that differs.
     pub fn representatives(self) -> impl Iterator<Item = Version> {
-        REPRESENTATIVES.iter().map(|c| Version(*c)).filter(move |v| self.contains(*v)).chain(
-            (!REPRESENTATIVES.iter().any(|c| self.contains(Version(*c)))).then_some(self.since),
-        )
+        REPRESENTATIVES
+            .iter()
+            .map(|c| Version(*c))
+            .filter(move |v| self.contains(*v))
+            .chain((!REPRESENTATIVES.iter().any(|c| self.contains(Version(*c)))).then_some(self.since))
     }
 }
 
@@ -86,8 +88,8 @@ impl fmt::Display for Versions {
 
 /// One release on each side of every turning point of the protocol page.
 const REPRESENTATIVES: &[u32] = &[
-    20708, 20803, 21104, 21403, 21602, 21705, 21803, 21903, 22005, 22203, 22304, 22403, 22602, 22703, 22803, 22809, 22902,
-    23004, 23007, 23203,
+    20708, 20803, 21104, 21403, 21602, 21705, 21803, 21903, 22005, 22203, 22304, 22403, 22602, 22703, 22803, 22809,
+    22902, 23004, 23007, 23203,
 ];
 
 #[cfg(test)]
