@@ -157,6 +157,12 @@ fn communicator(mut group: Vec<At>, flows: &[Flow<'_>], listeners: &mut BTreeMap
     let missing: Vec<i32> = (0..nranks).filter(|r| !ranks.contains_key(r)).take(MISSING).collect();
     let missing_count = u64::try_from(nranks).unwrap_or(0).saturating_sub(ranks.len() as u64);
     let magic = group.first().and_then(|a| a.magic);
+    // Of several roots each answers with its own id's magic; everything else carries the first one's.
+    for ring in ranks.values().filter_map(|r| r.ring) {
+        if let Some(l) = listeners.get_mut(&ring).filter(|_| magic.is_some()) {
+            (l.magic, l.group) = (magic, magic);
+        }
+    }
     let ring_closed = ring_closed(&ranks, nranks, flows);
     let since = group.iter().map(|a| a.rank.time).min().unwrap_or_default();
     Communicator {

@@ -169,7 +169,7 @@ pub(super) fn standing(listener: &Listener, flow: &Flow<'_>) -> Standing {
     let cut = f.unfinished.filter(|_| at_listener).map(|(_, declared, came)| Deed::CutFrame(declared, came));
     match deed.or(cut) {
         Some(deed) => Standing::Stray(deed),
-        None if listener.role == Some(Role::Root) && f.check_in.is_none() => Standing::Unclear,
+        None if matches!(listener.role, Some(Role::Root) | None) && f.check_in.is_none() => Standing::Unclear,
         None => Standing::Own,
     }
 }
@@ -211,7 +211,8 @@ fn bare_deed(listener: &Listener, flow: &Flow<'_>) -> Option<Deed> {
     let f = flow.facts?;
     // Without a handshake the first four bytes are a size, whatever they were meant to be.
     let size = i32::from_le_bytes(f.head.get(..4)?.try_into().ok()?);
-    if f.handshake.is_some() {
+    // The decoder, knowing no better, took a large one for the first half of a magic.
+    if f.first_frame.is_none() && f.proxy[0] == 0 {
         return Some(Deed::Malformed(Fault::FrameSize(size)));
     }
     fault(listener, flow)
@@ -223,7 +224,7 @@ fn fault(listener: &Listener, flow: &Flow<'_>) -> Option<Deed> {
         return Some(Deed::Malformed(*fault));
     }
     let sizes: &[i32] = match listener.role {
-        Some(Role::Root) => &[64, 136, 172, 176],
+        Some(Role::Root) | None => &[64, 136, 172, 176],
         Some(Role::Reply) => &[28, 64, 128],
         _ => return None,
     };

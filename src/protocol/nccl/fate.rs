@@ -36,6 +36,10 @@ pub struct Fate {
     pub(super) cause: Option<usize>,
 }
 
+/// A root that ends resets what waits for it within this many seconds.
+const AT_ONCE: f64 = 1.0;
+
+/// `own`: NCCL's own connections, whole or cut short.
 pub(super) fn fate(
     flows: &[&Flow<'_>],
     own: &[&Flow<'_>],
@@ -66,13 +70,16 @@ pub(super) fn fate(
     } else {
         format!("at {at} it reset a rank's check-in")
     };
-    // Clocks of one capture: a stray takes effect up to a moment after the sign that another packet shows.
+    // Packets of one moment may be captured in another order.
     let limit = at.plus_nanos(20_000_000);
-    let cause = strays.iter().rposition(|s| s.time <= limit && s.worst() >= Effect::Dies);
+    let by_reset = Some(at) != refusal;
+    let may_end = |s: &Stray<'_>| {
+        s.time <= limit && s.worst() >= Effect::Allocates && !(by_reset && at.seconds_since(s.time) > AT_ONCE)
+    };
+    let last = |least: Effect| strays.iter().rposition(|s| may_end(s) && s.worst() >= least);
+    let cause = last(Effect::Dies).or_else(|| last(Effect::Allocates));
     let outcome = match cause.and_then(|i| strays.get(i)) {
-        Some(s)
-            if s.verdicts.iter().filter(|(_, v)| v.effect >= Effect::Dies).all(|(_, v)| v.effect == Effect::Killed) =>
-        {
+        Some(s) if s.worst() == Effect::Killed && !s.verdicts.iter().any(|(_, v)| v.effect == Effect::Dies) => {
             Outcome::Killed
         }
         Some(_) => Outcome::Died,

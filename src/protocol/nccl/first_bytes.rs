@@ -1,5 +1,6 @@
 //! Whether a connection to a port that nobody named begins as NCCL's do.
 
+use super::layout::MAX_RANKS;
 use super::role::Role;
 use super::wire::{
     ADDRESS_BYTES, COMM_ID_MAGIC, HANDSHAKE_BYTES, SOCKET_MAGIC, address_at, address_is_clean, i32_at, u64_at,
@@ -22,9 +23,6 @@ pub enum FirstBytes {
 }
 
 use FirstBytes::{Nccl, No, NotEnoughBytes};
-
-/// Ranks above this are not taken for real.
-const MAX_RANKS: i32 = 1 << 20;
 
 /// Judges the first bytes of a client, in order from the beginning of its stream; 64 bytes always suffice.
 ///

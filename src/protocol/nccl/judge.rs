@@ -103,13 +103,18 @@ impl Stray<'_> {
     }
 
     fn magic(&self, listener: &Listener) -> u64 {
-        right_magic(listener, self.flow.facts)
+        right_magic(listener, self.flow.facts, self.deed)
     }
 }
 
-/// The magic that counts as right: the listener's; unknown, the one that a well-formed handshake carries.
-fn right_magic(listener: &Listener, facts: Option<&Facts>) -> u64 {
-    listener.magic.or_else(|| facts.and_then(Facts::magic)).unwrap_or(0)
+/// The magic that counts as right: the listener's; unknown, the one that a well-formed handshake carries, or eight
+/// bytes that were followed by nothing.
+fn right_magic(listener: &Listener, facts: Option<&Facts>, deed: Deed) -> u64 {
+    let sent = || {
+        let head = facts.filter(|_| deed == Deed::NoType)?.head.get(..8)?;
+        Some(u64::from_le_bytes(head.try_into().ok()?))
+    };
+    listener.magic.or_else(|| facts.and_then(Facts::magic)).or_else(sent).unwrap_or(0)
 }
 
 fn verb(e: Effect) -> &'static str {
@@ -154,12 +159,22 @@ pub fn judge(
         .collect();
     let own: Vec<&Flow<'_>> =
         flows.iter().zip(&standings).filter(|(_, s)| **s == Standing::Own).map(|(f, _)| *f).collect();
+    // Cut short by the listener's side, but with the right magic: it would have been one.
+    let cut = |f: &Flow<'_>, s: &Standing| {
+        *s == Standing::Unclear && listener.magic.is_some() && f.facts.and_then(Facts::magic) == listener.magic
+    };
+    let unread: Vec<&Flow<'_>> = flows
+        .iter()
+        .zip(&standings)
+        .filter(|(f, s)| **s == Standing::Own || cut(f, s))
+        .map(|(f, _)| *f)
+        .collect();
     let mut out = Judgement::default();
     let is_root = matches!(listener.role, Some(Role::Root) | None);
     if is_root {
         strays.extend(quarrels(&own));
         strays.sort_by_key(|s| (s.time, s.packet));
-        let fate = fate(&flows, &own, &strays, communicator);
+        let fate = fate(&flows, &unread, &strays, communicator);
         root(listener, &flows, &own, &strays, &fate, ladder.as_ref(), communicator, &mut out.conclusions);
         out.fate = Some(fate);
     }
@@ -186,7 +201,7 @@ fn stray<'a>(listener: &Listener, versions: Versions, flow: &'a Flow<'a>, deed: 
         }
         None => head,
     };
-    let magic = right_magic(listener, flow.facts);
+    let magic = right_magic(listener, flow.facts, deed);
     let role = listener.role.unwrap_or(Role::Root);
     let closes = closed(record).is_some();
     let verdicts = versions.representatives().map(|v| (v, verdict(role, v, magic, &[], &[sent], closes))).collect();

@@ -31,9 +31,12 @@ pub(super) fn check_in(body: &[u8], handshake: bool) -> Option<CheckIn> {
     Some(CheckIn { rank, nranks, roots, offset, reply, ring, versions })
 }
 
+/// More ranks than this are not taken for real: the root would allocate for all of them.
+pub(super) const MAX_RANKS: i32 = 1 << 20;
+
 /// What the checklist says of one check-in by itself.
 pub(super) fn check_in_faults(c: &CheckIn, mut tell: impl FnMut(Fault)) {
-    if c.nranks < 1 {
+    if !(1..=MAX_RANKS).contains(&c.nranks) {
         tell(Fault::Nranks(c.nranks));
     }
     if let Some((iroot, nroots)) = c.roots
