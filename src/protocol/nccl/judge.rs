@@ -315,7 +315,7 @@ fn root(
             rule: "nccl-rank-refused",
             severity: if dead { Severity::Critical } else { Severity::Warning },
             time: first.record.first,
-            packet: Some(first.record.first_packet),
+            packet: Some(first.record.server_close_packet),
             source: first.record.client(),
             target,
             effect: None,

@@ -144,10 +144,11 @@ fn a_silent_stray_blocks_the_root_and_ends_it() {
 
 #[test]
 fn a_store_names_the_root_that_a_scan_had_reached() {
-    let id = crate::protocol::tcpstore::NcclUniqueId {
+    let id = UniqueId {
         magic: Some(u64::from_le_bytes([0xa0, 0x29, 0x80, 0xfd, 0x81, 0x33, 0x35, 0x65])),
         root: Endpoint::new(crate::net::Address::v4([192, 0, 2, 11]), 55225),
         grown_from: 0,
+        versions: Versions::HANDSHAKE,
     };
     let packet = crate::stream::PacketRef { capture: 0, number: 43 };
     let ids = vec![KnownId { id, packet, time: crate::time::Timestamp(0) }];
@@ -160,5 +161,5 @@ fn a_store_names_the_root_that_a_scan_had_reached() {
         j.conclusions.iter().filter(|c| c.rule == rule).filter_map(|c| c.packet).map(|p| p.number).collect()
     };
     assert_eq!(packets("nccl-root-died"), [34]);
-    assert_eq!(packets("nccl-rank-refused"), [47, 49]);
+    assert_eq!(packets("nccl-rank-refused"), [48, 50]);
 }

@@ -18,6 +18,7 @@ mod proxy;
 mod ras;
 mod role;
 pub mod server;
+mod unique_id;
 mod version;
 mod wire;
 
@@ -43,3 +44,6 @@ pub use role::Role;
 pub use server::{Action, Effect, Input, Server, Verdict};
 #[cfg(test)]
 mod judge_tests;
+#[cfg(test)]
+mod round_trip_tests;
+pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id};

@@ -6,10 +6,10 @@ use super::communicator::{Communicator, communicators};
 use super::facts::{Facts, VersionEvidence};
 use super::judge::{Judgement, judge};
 use super::role::Role;
+use super::unique_id::UniqueId;
 use super::version::Versions;
 use super::wire::{COMM_ID_MAGIC, SOCKET_MAGIC, SocketType};
 use crate::net::Endpoint;
-use crate::protocol::tcpstore::NcclUniqueId;
 use crate::stream::{FlowRecord, PacketRef};
 use crate::time::Timestamp;
 
@@ -28,7 +28,7 @@ pub struct Flow<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KnownId {
     /// The id.
-    pub id: NcclUniqueId,
+    pub id: UniqueId,
     /// The packet in which it was first seen.
     pub packet: PacketRef,
     /// When.
