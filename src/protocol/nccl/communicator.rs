@@ -79,7 +79,7 @@ pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoin
     for flow in flows {
         let (record, Some(f)) = (flow.record, flow.facts) else { continue };
         let Some((c, place)) = &f.check_in else { continue };
-        if c.reply.is_none() || !listeners.get(&record.server()).is_some_and(|l| l.role == Some(Role::Root)) {
+        if c.reply.is_none() || listeners.get(&record.server()).is_none_or(|l| l.role != Some(Role::Root)) {
             continue;
         }
         let root = record.server();
@@ -103,7 +103,8 @@ pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoin
         let own = f.magic().filter(|m| *m != super::COMM_ID_MAGIC);
         groups.entry((own, own.is_none().then_some(root))).or_default().push(at);
     }
-    let mut all: Vec<Communicator> = joined(groups).into_iter().map(|g| communicator(g, flows, listeners)).collect();
+    let first = first_frames(flows);
+    let mut all: Vec<Communicator> = joined(groups).into_iter().map(|g| communicator(g, &first, listeners)).collect();
     all.sort_by_key(|c| (c.since, c.magic, c.roots.clone()));
     all
 }
@@ -125,7 +126,11 @@ fn joined(groups: BTreeMap<(Option<u64>, Option<Endpoint>), Vec<At>>) -> Vec<Vec
     out
 }
 
-fn communicator(mut group: Vec<At>, flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoint, Listener>) -> Communicator {
+fn communicator(
+    mut group: Vec<At>,
+    first: &BTreeMap<Endpoint, Timestamp>,
+    listeners: &mut BTreeMap<Endpoint, Listener>,
+) -> Communicator {
     group.sort_by_key(|a| (a.iroot, a.rank.time, a.rank.packet));
     let mut sizes: BTreeMap<i32, u32> = BTreeMap::new();
     for a in &group {
@@ -163,7 +168,7 @@ fn communicator(mut group: Vec<At>, flows: &[Flow<'_>], listeners: &mut BTreeMap
             (l.magic, l.group) = (magic, magic);
         }
     }
-    let ring_closed = ring_closed(&ranks, nranks, flows);
+    let ring_closed = ring_closed(&ranks, nranks, first);
     let since = group.iter().map(|a| a.rank.time).min().unwrap_or_default();
     Communicator {
         magic,
@@ -180,20 +185,25 @@ fn communicator(mut group: Vec<At>, flows: &[Flow<'_>], listeners: &mut BTreeMap
     }
 }
 
+/// When each listener first got a frame that is no peer's.
+fn first_frames(flows: &[Flow<'_>]) -> BTreeMap<Endpoint, Timestamp> {
+    let mut first: BTreeMap<Endpoint, Timestamp> = BTreeMap::new();
+    for flow in flows {
+        let frame = flow.facts.filter(|f| f.peer.is_none()).and_then(|f| f.first_frame);
+        if let Some((_, place)) = frame {
+            let t = first.entry(flow.record.server()).or_insert(place.time);
+            *t = place.time.min(*t);
+        }
+    }
+    first
+}
+
 /// Every rank's ring listener got its neighbour's connection, with at least one frame.
-fn ring_closed(ranks: &BTreeMap<i32, Rank>, nranks: i32, flows: &[Flow<'_>]) -> Option<Timestamp> {
+fn ring_closed(ranks: &BTreeMap<i32, Rank>, nranks: i32, first: &BTreeMap<Endpoint, Timestamp>) -> Option<Timestamp> {
     let rings: BTreeSet<Endpoint> = ranks.values().filter_map(|r| r.ring).collect();
     if rings.is_empty() || i64::try_from(rings.len()).ok()? != i64::from(nranks) {
         return None;
     }
-    let mut first: BTreeMap<Endpoint, Timestamp> = BTreeMap::new();
-    for flow in flows {
-        let server = flow.record.server();
-        let Some((_, place)) = flow.facts.filter(|f| f.peer.is_none()).and_then(|f| f.first_frame) else { continue };
-        if rings.contains(&server) {
-            let t = first.entry(server).or_insert(place.time);
-            *t = place.time.min(*t);
-        }
-    }
-    (first.len() == rings.len()).then(|| first.into_values().max()).flatten()
+    let times: Option<Vec<Timestamp>> = rings.iter().map(|r| first.get(r).copied()).collect();
+    times?.into_iter().max()
 }

@@ -3,7 +3,7 @@
 use super::communicator::Communicator;
 use super::judge::Stray;
 use super::network::Flow;
-use super::server::Effect;
+use super::verdict::Effect;
 use crate::time::Timestamp;
 
 /// How a root ended.

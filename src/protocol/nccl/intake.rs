@@ -89,12 +89,12 @@ impl Intake {
             match need {
                 Need::Lost => {
                     self.lost.get_or_insert((self.next, 0)).1 += bytes.len() as u64;
-                    self.next += bytes.len() as u64;
+                    self.next = self.next.saturating_add(bytes.len() as u64);
                     return;
                 }
                 Need::Bulk => {
                     self.bulk.get_or_insert((self.next, 0)).1 += bytes.len() as u64;
-                    self.next += bytes.len() as u64;
+                    self.next = self.next.saturating_add(bytes.len() as u64);
                     return;
                 }
                 Need::Skip(left) => {
@@ -107,7 +107,7 @@ impl Intake {
                     let n = wanted.saturating_sub(self.held.len()).min(bytes.len());
                     let (head, rest) = bytes.split_at_checked(n).unwrap_or((bytes, &[]));
                     self.held.extend_from_slice(head);
-                    self.next += n as u64;
+                    self.next = self.next.saturating_add(n as u64);
                     bytes = rest;
                     if self.held.len() >= wanted {
                         self.hand_over(chunk, machine, shared, out);
@@ -120,7 +120,7 @@ impl Intake {
                     let (head, rest) = bytes.split_at_checked(n).unwrap_or((bytes, &[]));
                     let room = Self::HELD.saturating_sub(self.held.len());
                     self.held.extend_from_slice(head.get(..room).unwrap_or(head));
-                    self.next += n as u64;
+                    self.next = self.next.saturating_add(n as u64);
                     bytes = rest;
                     if end.is_some() {
                         self.hand_over(chunk, machine, shared, out);
@@ -163,7 +163,7 @@ impl Intake {
         if self.skipped_from == 0 {
             self.skipped_from = self.next;
         }
-        self.next += n;
+        self.next = self.next.saturating_add(n);
         if n < left {
             self.need = Some(Need::Skip(left - n));
             return;
@@ -188,7 +188,8 @@ impl Intake {
         let Some(length) = end.checked_sub(self.next).filter(|n| *n > 0) else { return };
         match *self.need.get_or_insert_with(|| machine.need(shared)) {
             Need::Bulk => {
-                self.bulk.get_or_insert((self.next, 0)).1 += length;
+                let bulk = self.bulk.get_or_insert((self.next, 0));
+                bulk.1 = bulk.1.saturating_add(length);
                 self.next = end;
             }
             Need::Skip(left) if left > length => self.skip(left, length, None, machine, shared, out),

@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::fate::{Fate, Outcome, fate};
 use super::network::{Flow, Listener};
 use super::role::Role;
-use super::server::{Effect, Verdict, fixed_in, verdict};
+use super::verdict::{Effect, Verdict, fixed_in, verdict};
 use super::version::{Version, Versions};
 use crate::net::{Address, Endpoint};
 use crate::stream::PacketRef;
@@ -142,8 +142,10 @@ pub fn judge(
     let mut flows: Vec<&Flow<'_>> = flows.iter().collect();
     flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
     let mut versions = listener.versions;
-    if let Some(both) = hint.and_then(|h| h.and(versions)) {
+    let mut assumed = None;
+    if let Some(both) = hint.and_then(|h| h.and(versions)).filter(|b| *b != versions) {
         versions = both;
+        assumed = Some(both);
     }
     let records: Vec<_> = flows.iter().map(|f| f.record).collect();
     let ladder = super::ladder(&records);
@@ -163,12 +165,8 @@ pub fn judge(
     let cut = |f: &Flow<'_>, s: &Standing| {
         *s == Standing::Unclear && listener.magic.is_some() && f.facts.and_then(Facts::magic) == listener.magic
     };
-    let unread: Vec<&Flow<'_>> = flows
-        .iter()
-        .zip(&standings)
-        .filter(|(f, s)| **s == Standing::Own || cut(f, s))
-        .map(|(f, _)| *f)
-        .collect();
+    let unread: Vec<&Flow<'_>> =
+        flows.iter().zip(&standings).filter(|(f, s)| **s == Standing::Own || cut(f, s)).map(|(f, _)| *f).collect();
     let mut out = Judgement::default();
     let is_root = matches!(listener.role, Some(Role::Root) | None);
     if is_root {
@@ -184,6 +182,10 @@ pub fn judge(
         Some(Role::Proxy | Role::Ras) => spinning(listener, &strays, &own, &mut out.conclusions),
         Some(Role::Ring | Role::Peer | Role::Reply) => fuses(listener, &strays, &own, &mut out.conclusions),
         _ => {}
+    }
+    if let Some(v) = assumed {
+        let text = format!("assumed: NCCL {v}, as other bootstrap roots of the same host");
+        out.conclusions.iter_mut().filter(|c| c.effect.is_some()).for_each(|c| c.evidence.push(text.clone()));
     }
     out.conclusions.sort_by(|a, b| (a.time, a.packet, a.rule).cmp(&(b.time, b.packet, b.rule)));
     out
@@ -302,8 +304,10 @@ fn root(
                 .to_string(),
         });
         if let Some(n) = listener.nranks.or(communicator.map(|c| c.nranks)) {
+            let seen = own.len() as u64 + hosts as u64;
+            let unseen = u64::try_from(n).unwrap_or(0).saturating_sub(seen);
             evidence.push(format!(
-                "the communicator has {n} ranks; {} checked in, refusals from {hosts} hosts are seen",
+                "the communicator has {n} ranks: {} checked in, attempts from {hosts} hosts were refused, {unseen} may never have been seen",
                 own.len()
             ));
         }

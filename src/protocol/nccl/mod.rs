@@ -17,8 +17,9 @@ mod network;
 mod proxy;
 mod ras;
 mod role;
-pub mod server;
+mod server;
 mod unique_id;
+mod verdict;
 mod version;
 mod wire;
 
@@ -41,9 +42,10 @@ pub use judge::{Conclusion, Judgement, judge};
 pub use ladder::{Ladder, ladder};
 pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, Listener, Network, study};
 pub use role::Role;
-pub use server::{Action, Effect, Input, Server, Verdict};
+pub use server::{Action, Input, Server};
 #[cfg(test)]
 mod judge_tests;
 #[cfg(test)]
 mod round_trip_tests;
 pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id};
+pub use verdict::{Effect, Verdict, fixed_in, verdict};

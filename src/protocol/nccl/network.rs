@@ -9,7 +9,7 @@ use super::role::Role;
 use super::unique_id::UniqueId;
 use super::version::Versions;
 use super::wire::{COMM_ID_MAGIC, SOCKET_MAGIC, SocketType};
-use crate::net::Endpoint;
+use crate::net::{Address, Endpoint};
 use crate::stream::{FlowRecord, PacketRef};
 use crate::time::Timestamp;
 
@@ -127,23 +127,35 @@ pub struct Network {
 }
 
 impl Network {
-    /// Judges one listener, with all that the network says of it. `flows`: all connections, or the listener's own.
-    pub fn judge(&self, listener: &Listener, flows: &[Flow<'_>]) -> Judgement {
-        let own: Vec<Flow<'_>> = flows.iter().filter(|f| f.record.server() == listener.endpoint).copied().collect();
-        let communicator = self.communicators.iter().find(|c| c.roots.contains(&listener.endpoint));
-        judge(listener, communicator, self.hint(listener), &own)
+    /// Judges every listener that was connected to. `flows`: all connections, as [`study`] was given them.
+    pub fn judge(&self, flows: &[Flow<'_>]) -> BTreeMap<Endpoint, Judgement> {
+        let mut own: BTreeMap<Endpoint, Vec<Flow<'_>>> = BTreeMap::new();
+        for f in flows {
+            if self.listeners.contains_key(&f.record.server()) {
+                own.entry(f.record.server()).or_default().push(*f);
+            }
+        }
+        let roots: BTreeMap<Endpoint, &Communicator> =
+            self.communicators.iter().flat_map(|c| c.roots.iter().map(move |r| (*r, c))).collect();
+        let hosts = self.hosts();
+        let one = |(endpoint, flows): (Endpoint, Vec<Flow<'_>>)| {
+            let listener = self.listeners.get(&endpoint)?;
+            let hint = hosts.get(&endpoint.address).copied().flatten();
+            Some((endpoint, judge(listener, roots.get(&endpoint).copied(), hint, &flows)))
+        };
+        own.into_iter().filter_map(one).collect()
     }
 
-    /// The releases that all other roots of the same host speak, where they agree and narrow anything.
-    fn hint(&self, listener: &Listener) -> Option<Versions> {
-        let others = self.listeners.values().filter(|l| {
-            l.endpoint.address == listener.endpoint.address
-                && l.endpoint != listener.endpoint
-                && l.role == Some(Role::Root)
-                && !l.version_evidence.is_empty()
-        });
-        let all = others.map(|l| l.versions).try_fold(Versions::ALL, Versions::and)?;
-        (all != Versions::ALL).then_some(all)
+    /// The releases that all roots of a host speak, where they agree.
+    fn hosts(&self) -> BTreeMap<Address, Option<Versions>> {
+        let mut hosts: BTreeMap<Address, Option<Versions>> = BTreeMap::new();
+        for l in self.listeners.values() {
+            if l.role == Some(Role::Root) && !l.version_evidence.is_empty() {
+                let all = hosts.entry(l.endpoint.address).or_insert(Some(Versions::ALL));
+                *all = all.and_then(|v| v.and(l.versions));
+            }
+        }
+        hosts
     }
 }
 
@@ -243,7 +255,7 @@ fn speech(record: &FlowRecord, f: &Facts, claims: &mut Claims, magics: &mut BTre
     let group = magic.filter(|m| ![SOCKET_MAGIC, COMM_ID_MAGIC].contains(m));
     let mut claim = |endpoint, role, from, magic, packet, text: String| {
         let evidence = Evidence { text, packet: Some(packet) };
-        claims.entry(endpoint).or_insert_with(Vec::new).push(Claim { role, from, magic, group, handshake, evidence });
+        claims.entry(endpoint).or_default().push(Claim { role, from, magic, group, handshake, evidence });
     };
     if let Some((c, place)) = &f.check_in
         && let Some(reply) = c.reply
@@ -286,7 +298,7 @@ fn speech(record: &FlowRecord, f: &Facts, claims: &mut Claims, magics: &mut BTre
             }
         }
         // All peer listeners, then all proxies: of an all-gather that was cut short the halves cannot be told.
-        if f.ring_addresses.len() as u64 == f.ring_count && f.ring_count % 2 == 0 {
+        if f.ring_addresses.len() as u64 == f.ring_count && f.ring_count.is_multiple_of(2) {
             for (i, a) in f.ring_addresses.iter().enumerate() {
                 let role = if i < f.ring_addresses.len() / 2 { Role::Peer } else { Role::Proxy };
                 claim(*a, role, LearnedFrom::RingSlot, magic, place.packet, named(role.text()));

@@ -322,7 +322,7 @@ impl Machine<Proxy> for Replies {
             Answer::Payload { size, .. } => Need::Skip(size.max(1) as u64),
             Answer::Rest { .. } => Need::Bytes(4),
             Answer::Suffix => Need::Bytes(6),
-            Answer::Idle if proxy.with_id == Some(true) && !proxy.expected.front().is_some_and(|e| e.id.is_none()) => {
+            Answer::Idle if proxy.with_id == Some(true) && proxy.expected.front().is_none_or(|e| e.id.is_some()) => {
                 Need::Bytes(12)
             }
             Answer::Idle => {
