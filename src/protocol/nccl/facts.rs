@@ -144,8 +144,7 @@ impl Facts {
             }
             Event::RasText { direction, line, .. } => {
                 self.text[direction.index()] += 1;
-                self.ras_server |= direction == Direction::ToClient
-                    && (line.starts_with(b"SERVER PROTOCOL") || line.starts_with(b"ERROR: Unknown command"));
+                self.ras_server |= direction == Direction::ToClient && is_ras_answer(&line);
             }
             Event::Malformed { direction, fault, place } => {
                 self.fault_count += 1;
@@ -218,7 +217,11 @@ impl Decoding {
                 facts.client = Some((facts.client.map_or(last, |(first, _)| first), last));
                 self.connection.client(chunk, &mut |e| facts.note(e));
             }
-            Direction::ToClient => self.connection.server(chunk, &mut |e| facts.note(e)),
+            Direction::ToClient => {
+                // RAS answers strangers too, whose own bytes read as anything.
+                facts.ras_server |= chunk.offset == 0 && is_ras_answer(chunk.bytes);
+                self.connection.server(chunk, &mut |e| facts.note(e));
+            }
         }
     }
 
@@ -244,4 +247,8 @@ impl Decoding {
         }
         self.facts
     }
+}
+
+fn is_ras_answer(line: &[u8]) -> bool {
+    line.starts_with(b"SERVER PROTOCOL") || line.starts_with(b"ERROR: Unknown command")
 }

@@ -87,7 +87,7 @@ impl Stray<'_> {
                 format!(
                     "{} {} ({})",
                     listener.role.map_or("the listener", Role::name),
-                    verb(*e),
+                    verb(*e, listener.role),
                     Versions { since: *a, until: *b }
                 )
             })
@@ -117,8 +117,11 @@ fn right_magic(listener: &Listener, facts: Option<&Facts>, deed: Deed) -> u64 {
     listener.magic.or_else(|| facts.and_then(Facts::magic)).or_else(sent).unwrap_or(0)
 }
 
-fn verb(e: Effect) -> &'static str {
+fn verb(e: Effect, role: Option<Role>) -> &'static str {
     match e {
+        Effect::Dies if matches!(role, Some(Role::Ring | Role::Peer | Role::Reply | Role::Net)) => {
+            "fails at its next accept, whenever that is"
+        }
         Effect::Serves => "takes it as one of its own",
         Effect::Closes => "closes it and goes on",
         Effect::Waits => "waits for it and serves nobody else",
@@ -139,6 +142,10 @@ pub fn judge(
     hint: Option<Versions>,
     flows: &[Flow<'_>],
 ) -> Judgement {
+    if listener.text {
+        // The text service of RAS answers whatever it is sent; a scan there is harmless by design.
+        return Judgement::default();
+    }
     let mut flows: Vec<&Flow<'_>> = flows.iter().collect();
     flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
     let mut versions = listener.versions;
@@ -399,6 +406,7 @@ fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &
         None => "and no valid connection was seen to release it".to_string(),
     };
     let role = listener.role.map_or("listener", Role::name);
+    let hang = if listener.role == Some(Role::Proxy) { " Set-up and registration hang meanwhile." } else { "" };
     out.push(Conclusion {
         rule: "nccl-proxy-spins",
         severity: if s.all(Effect::Spins) { Severity::Critical } else { Severity::Warning },
@@ -408,7 +416,7 @@ fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &
         target: listener.endpoint,
         effect: Some(Effect::Spins),
         occurrences: 1,
-        explanation: format!("{} {} at {}, the {role}: its thread keeps one core busy and serves none of its connections, {until}. Set-up and registration hang meanwhile.", s.flow.record.client(), s.deed, listener.endpoint),
+        explanation: format!("{} {} at {}, the {role}: its thread keeps one core busy and serves none of its connections, {until}.{hang}", s.flow.record.client(), s.deed, listener.endpoint),
         evidence: vec![s.by_release(listener)],
     });
 }

@@ -174,3 +174,38 @@ fn a_store_names_the_root_that_a_scan_had_reached() {
     assert_eq!(packets("nccl-root-died"), [34]);
     assert_eq!(packets("nccl-rank-refused"), [48, 50]);
 }
+
+#[test]
+fn a_scan_of_a_running_job_says_what_each_listener_does() {
+    let (network, all) = judged("nccl/2.26.2-livejob-all-ports-scanned.pcap", &[], Vec::new());
+    let told = truth("2.26.2-livejob-all-ports-scanned");
+    let listed = super::trial::truth_listeners(&told);
+    let text: Vec<u16> = network.listeners.values().filter(|l| l.text).map(|l| l.endpoint.port).collect();
+    assert_eq!(text, [28028]);
+    let spins = all.iter().flat_map(|(_, j)| &j.conclusions).filter(|c| c.rule == "nccl-proxy-spins");
+    assert_eq!(spins.map(|c| c.target.port).collect::<BTreeSet<_>>(), [45883, 59775, 55829, 59817].into());
+    for (endpoint, j) in &all {
+        for c in &j.conclusions {
+            assert!(listed.contains(&endpoint.to_string()), "{c:?}");
+        }
+        // The job lived through it: nothing is said to have failed.
+        assert!(j.conclusions.iter().all(|c| !c.rule.ends_with("-failed") && c.rule != "nccl-root-died"), "{j:?}");
+    }
+}
+
+#[test]
+fn every_rule_is_told_in_full() {
+    assert!(RULES.windows(2).all(|w| w[0].id < w[1].id));
+    for version in ["2.16.2", "2.26.2"] {
+        let seen: Vec<u16> = truth(&format!("{version}-strays-at-root"))["scenarios"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| s["root"][1].as_u64().unwrap() as u16)
+            .collect();
+        let (_, all) = judged(&format!("nccl/{version}-strays-at-root.pcap"), &seen, Vec::new());
+        for rule in rules(&all) {
+            assert!(RULES.iter().any(|r| r.id == rule), "{rule}");
+        }
+    }
+}

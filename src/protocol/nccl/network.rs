@@ -113,6 +113,8 @@ pub struct Listener {
     pub group: Option<u64>,
     /// The size of its communicator, where a check-in or another said so.
     pub nranks: Option<i32>,
+    /// Whether it is the text service of RAS: no magic, and harmless to scan.
+    pub text: bool,
     /// Whether a connection to it was seen at all.
     pub has_traffic: bool,
 }
@@ -409,6 +411,7 @@ fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> 
         evidence,
         group: claims.iter().find_map(|c| c.group),
         nranks: None,
+        text: flows.iter().filter_map(|f| f.facts).any(|f| f.ras_server),
         has_traffic: !flows.is_empty(),
     }
 }
