@@ -49,6 +49,8 @@ pub struct Communicator {
     pub missing: Vec<i32>,
     /// How many.
     pub missing_count: u64,
+    /// Of the ranks that checked in: how many got the root's reply.
+    pub answered: u64,
     /// When the last ring listener was connected to by its neighbour, if all were.
     pub ring_closed: Option<Timestamp>,
     /// The releases that it may be.
@@ -61,6 +63,12 @@ impl Communicator {
     /// Whether every rank checked in.
     pub fn is_complete(&self) -> bool {
         self.missing_count == 0 && self.nranks > 0
+    }
+
+    /// Whether the root did its work, as far as the ranks that were seen tell: a rank on the root's own host checks
+    /// in over loopback, out of sight. Replies go out when the next rank has checked in too.
+    pub fn is_served(&self) -> bool {
+        self.is_complete() || self.answered > 0 && self.answered == self.ranks.len() as u64
     }
 }
 
@@ -169,6 +177,8 @@ fn communicator(
         }
     }
     let ring_closed = ring_closed(&ranks, nranks, first);
+    let replies = ranks.values().filter_map(|r| r.reply);
+    let answered = replies.filter(|r| first.contains_key(r)).count() as u64;
     let since = group.iter().map(|a| a.rank.time).min().unwrap_or_default();
     Communicator {
         magic,
@@ -179,6 +189,7 @@ fn communicator(
         duplicates,
         missing,
         missing_count,
+        answered,
         ring_closed,
         versions,
         since,

@@ -48,7 +48,7 @@ pub(super) fn fate(
 ) -> Fate {
     let accepts: Vec<Timestamp> = flows.iter().filter(|f| f.record.accepted()).map(|f| f.record.first).collect();
     let since = accepts.iter().min().copied().unwrap_or(Timestamp::MIN);
-    let done = communicator.is_some_and(|c| c.is_complete() && c.duplicates.is_empty() && c.other_nranks.is_empty());
+    let done = communicator.is_some_and(|c| c.is_served() && c.duplicates.is_empty() && c.other_nranks.is_empty());
     // A check-in that the listener's side resets was never read.
     let unread = own.iter().filter(|f| f.record.fin[1].get().is_none()).filter_map(|f| f.record.rst[1].get());
     let reset = unread.min();
@@ -56,7 +56,7 @@ pub(super) fn fate(
         return Fate {
             outcome: Outcome::Completed,
             at: None,
-            sign: "all ranks checked in".to_string(),
+            sign: "its ranks checked in and were answered".to_string(),
             since,
             cause: None,
         };

@@ -380,7 +380,7 @@ fn tell_strays(listener: &Listener, strays: &[Stray<'_>], survived: bool, out: &
         let mut evidence = vec![s.by_release(listener)];
         evidence.extend(s.verdicts.iter().map(|(_, v)| v.reason).find(|r| !r.is_empty()).map(str::to_string));
         if survived {
-            evidence.push("all ranks checked in: the root survived it".to_string());
+            evidence.push("the ranks checked in all the same: the root survived it".to_string());
         }
         out.push(Conclusion {
             rule,

@@ -209,3 +209,12 @@ fn every_rule_is_told_in_full() {
         }
     }
 }
+
+#[test]
+fn a_rank_out_of_sight_does_not_make_a_root_unfinished() {
+    let (network, all) = judged("store-and-nccl/torch2.15-nccl2.26-node-a.pcap", &[], Vec::new());
+    let c = &network.communicators[0];
+    assert_eq!((c.nranks, c.missing.clone(), c.answered, c.ring_closed), (3, vec![0], 2, None));
+    let fates: Vec<_> = all.iter().filter_map(|(_, j)| j.fate.as_ref()).map(|f| f.outcome).collect();
+    assert_eq!(fates, [Outcome::Completed]);
+}
