@@ -16,6 +16,10 @@ pub mod protocol;
 
 pub mod oom;
 
+pub mod clock;
+pub mod curve;
+pub mod hosts;
+
 pub mod finding;
 
 pub mod incident;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::net::Address;
+use crate::time::Timestamp;
 
 /// Names and addresses of hosts. A host may have many addresses; names compare without case and domain.
 #[derive(Clone, Debug, Default)]
@@ -10,7 +11,22 @@ pub struct Names {
     by_address: BTreeMap<Address, String>,
     /// Short lower-case name → the name as it was first given, and its addresses.
     by_name: BTreeMap<String, (String, Vec<Address>)>,
+    /// Addresses that were a host's for a while: those of pods.
+    leases: BTreeMap<Address, Vec<Lease>>,
+    /// Other short names → the host's; `None` where two hosts have one.
+    aliases: BTreeMap<String, Option<String>>,
 }
+
+/// An address that a host had for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Lease {
+    host: String,
+    from: Timestamp,
+    until: Timestamp,
+}
+
+/// Leases of one address that are kept.
+const MAX_LEASES: usize = 1024;
 
 /// A line of a hosts list that was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +62,47 @@ impl Names {
         self.by_address.entry(address).or_insert(given);
     }
 
+    /// Notes that `name` had `address` from `from` until `until` (without them: since ever, for ever), as a pod's address
+    /// is its node's while the pod lives. [`Names::host_at`] tells whose it was at an instant.
+    pub fn add_between(&mut self, name: &str, address: Address, from: Option<Timestamp>, until: Option<Timestamp>) {
+        let key = short(name);
+        if key.is_empty() {
+            return;
+        }
+        let (given, addresses) = self.by_name.entry(key).or_insert_with(|| (name.to_string(), Vec::new()));
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+        let lease =
+            Lease { host: given.clone(), from: from.unwrap_or(Timestamp::MIN), until: until.unwrap_or(Timestamp::MAX) };
+        let leases = self.leases.entry(address).or_default();
+        if leases.len() < MAX_LEASES && !leases.contains(&lease) {
+            leases.push(lease);
+        }
+    }
+
+    /// Notes that `alias` is another name of `name`: a pod on its node, a second name in a hosts list. A name that is a
+    /// host's own is never taken for an alias; an alias of two hosts is none.
+    pub fn add_alias(&mut self, alias: &str, name: &str) {
+        let (alias, name) = (short(alias), short(name));
+        if alias.is_empty() || name.is_empty() || alias == name {
+            return;
+        }
+        let known = self.aliases.entry(alias).or_insert_with(|| Some(name.clone()));
+        if known.as_ref() != Some(&name) {
+            *known = None;
+        }
+    }
+
+    /// The key under which a name or an alias is kept.
+    fn key(&self, name: &str) -> String {
+        let key = short(name);
+        if self.by_name.contains_key(&key) {
+            return key;
+        }
+        self.aliases.get(&key).cloned().flatten().unwrap_or(key)
+    }
+
     /// Reads a list in the form of /etc/hosts: an address, then names; `#` begins a comment. Loopback, multicast and
     /// unspecified addresses name no host. Returns the lines that were not understood.
     pub fn read_hosts(&mut self, text: &str) -> Vec<HostsLineError> {
@@ -62,6 +119,9 @@ impl Names {
                         continue;
                     }
                     self.add(name, ip.into());
+                    for other in words.filter(|w| !w.starts_with("localhost")) {
+                        self.add_alias(other, name);
+                    }
                 }
                 _ => {
                     errors.push(HostsLineError { line: i as u64 + 1, found: content.trim().chars().take(80).collect() })
@@ -71,29 +131,43 @@ impl Names {
         errors
     }
 
-    /// The name of the host with this address.
+    /// The name of the host with this address. Of an address that was several hosts' in turn: none, ask
+    /// [`Names::host_at`].
     pub fn host(&self, address: Address) -> Option<&str> {
-        self.by_address.get(&address).map(String::as_str)
+        if let Some(name) = self.by_address.get(&address) {
+            return Some(name);
+        }
+        let leases = self.leases.get(&address)?;
+        let first = leases.first()?;
+        leases.iter().all(|l| short(&l.host) == short(&first.host)).then_some(first.host.as_str())
+    }
+
+    /// The name of the host that had this address at an instant: by the latest of the leases that hold then, else for
+    /// good.
+    pub fn host_at(&self, address: Address, at: Timestamp) -> Option<&str> {
+        let leases = self.leases.get(&address).into_iter().flatten();
+        let then = leases.filter(|l| l.from <= at && at <= l.until).max_by_key(|l| l.from);
+        then.map(|l| l.host.as_str()).or_else(|| self.by_address.get(&address).map(String::as_str))
     }
 
     /// The addresses of a host.
     pub fn addresses(&self, name: &str) -> &[Address] {
-        self.by_name.get(&short(name)).map(|(_, a)| a.as_slice()).unwrap_or_default()
+        self.by_name.get(&self.key(name)).map(|(_, a)| a.as_slice()).unwrap_or_default()
     }
 
     /// Whether the name is known.
     pub fn knows(&self, name: &str) -> bool {
-        self.by_name.contains_key(&short(name))
+        self.by_name.contains_key(&self.key(name))
     }
 
     /// The host's name as it was first given, else `name` itself.
     pub fn canonical<'a>(&'a self, name: &'a str) -> &'a str {
-        self.by_name.get(&short(name)).map_or(name, |(given, _)| given)
+        self.by_name.get(&self.key(name)).map_or(name, |(given, _)| given)
     }
 
     /// Whether two names mean one host.
     pub fn same(&self, a: &str, b: &str) -> bool {
-        short(a) == short(b)
+        short(a) == short(b) || self.key(a) == self.key(b)
     }
 
     /// All names, in order.
@@ -143,6 +217,23 @@ mod tests {
         assert_eq!(n.host(Address::v4([192, 0, 2, 11])), Some("node-a"));
         assert_eq!(n.host(Address::v4([127, 0, 0, 1])), None);
         assert!(n.same("Node-A", "node-a.local"));
+    }
+
+    #[test]
+    fn an_address_may_be_a_hosts_for_a_while_and_a_name_anothers() {
+        let mut n = names();
+        let pod = Address::v4([10, 0, 0, 7]);
+        n.add_between("node-a", pod, Some(Timestamp(10)), Some(Timestamp(20)));
+        assert_eq!((n.host(pod), n.host_at(pod, Timestamp(9))), (Some("node-a"), None));
+        n.add_between("node-b", pod, Some(Timestamp(21)), None);
+        assert_eq!(n.host(pod), None);
+        assert_eq!((n.host_at(pod, Timestamp(15)), n.host_at(pod, Timestamp(99))), (Some("node-a"), Some("node-b")));
+        n.add_alias("job-0", "node-a");
+        assert!(n.same("job-0", "node-a.example.org") && n.canonical("job-0") == "node-a" && n.knows("job-0"));
+        n.add_alias("job-0", "node-b");
+        assert!(!n.knows("job-0"));
+        n.add_alias("node-1", "node-a");
+        assert_eq!(n.canonical("node-1"), "node-1");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::jobs::Lessons;
 use super::options::Options;
 use super::sets::Set;
 use crate::names::Names;
@@ -23,7 +24,7 @@ pub(super) struct Gathered<'a> {
 
 /// The endpoints that are stores, or may be: somebody spoke to them as to a store, or their port is one of those
 /// watched and something answered or was sent there.
-pub(super) fn listeners(sets: &[Set], options: &Options) -> BTreeSet<Endpoint> {
+pub(super) fn listeners(sets: &[Set], options: &Options, lessons: &Lessons) -> BTreeSet<Endpoint> {
     let mut found = BTreeSet::new();
     for set in sets {
         for f in &set.seen.flows {
@@ -35,7 +36,8 @@ pub(super) fn listeners(sets: &[Set], options: &Options) -> BTreeSet<Endpoint> {
             }
         }
         for r in &set.seen.records {
-            if options.ports.contains(r.server().port) && (r.accepted() || r.bytes[0] > 0) {
+            let named = lessons.stores.contains_key(&r.server());
+            if (named || options.ports.contains(r.server().port)) && (r.accepted() || r.bytes[0] > 0) {
                 found.insert(r.server());
             }
         }
@@ -89,7 +91,8 @@ pub(super) fn gather<'a>(
     }
     let mut all = BTreeMap::new();
     for (endpoint, mut of_sets) in held {
-        of_sets.sort_by_key(|(i, _)| (distance(&sets[*i], endpoint, names), *i));
+        // Of several captures of one host the one with fewer packets: it is easier to check by hand.
+        of_sets.sort_by_key(|(i, _)| (distance(&sets[*i], endpoint, names), sets[*i].seen.counters.packets, *i));
         let mut place: HashMap<(Endpoint, Option<u32>, i64), usize> = HashMap::new();
         let mut gathered: Vec<Gathered<'a>> = Vec::new();
         for (i, (records, observations)) in of_sets {
@@ -127,6 +130,7 @@ pub(super) fn studied(
     sets: &[Set],
     gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>,
     options: &Options,
+    lessons: &Lessons,
 ) -> Vec<Listener> {
     gathered
         .iter()
@@ -138,7 +142,8 @@ pub(super) fn studied(
                     activity.merge(more);
                 }
             }
-            study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), None)
+            let named = lessons.stores.get(endpoint).map(String::as_str);
+            study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named)
         })
         .collect()
 }

@@ -38,6 +38,8 @@ pub(super) struct Refused {
 pub(super) struct Inputs {
     pub(super) sources: Vec<Source>,
     pub(super) refused: Vec<Refused>,
+    /// Files seen so far, links resolved: named twice, or named and in a directory that is named, they are one input.
+    seen: std::collections::BTreeSet<PathBuf>,
 }
 
 /// How deep directories are followed.
@@ -98,6 +100,11 @@ impl Inputs {
     }
 
     fn file(&mut self, path: &Path, label: String, as_kind: Option<InputKind>, host: Option<&str>, named: bool) {
+        if let Ok(real) = fs::canonicalize(path)
+            && !self.seen.insert(real)
+        {
+            return;
+        }
         let sniffed = match sniff_path(path) {
             Ok(s) => s,
             Err(e) => return self.refuse(label, format!("cannot read: {e}"), named),
@@ -121,6 +128,10 @@ impl Inputs {
             Kind::Empty => {
                 self.refused.push(Refused { label, error: "empty: 0 bytes".to_string(), named, warning_only: true });
                 return;
+            }
+            // A stray control character makes no log unreadable.
+            Kind::Unknown if as_kind == Some(InputKind::Log) && text_kind(path) == Some(InputKind::Log) => {
+                InputKind::Log
             }
             other if as_kind.is_some() => {
                 return self.refuse(label, format!("not a log: text was required, {other} was there"), named);
@@ -185,8 +196,16 @@ pub(super) fn rotation_stem(path: &Path) -> (PathBuf, String) {
     (parent, stem.chars().filter(|c| !c.is_ascii_digit()).collect())
 }
 
-/// The host that a file's name suggests: the longest leading part that `names` knows, else that of its directory.
-pub(super) fn host_of_file(path: &Path, names: &Names) -> Option<String> {
+/// The host that a file's path suggests: what `pattern` captures of it, the longest leading part of its name that
+/// `names` knows, or its directory's name where that is known.
+pub(super) fn host_of_file(path: &Path, names: &Names, pattern: Option<&regex_lite::Regex>) -> Option<String> {
+    let whole = path.to_string_lossy();
+    if let Some(found) = pattern.and_then(|p| p.captures(&whole)) {
+        let part = found.name("host").or_else(|| found.get(1)).or_else(|| found.get(0));
+        if let Some(host) = part.map(|m| m.as_str()).filter(|h| !h.is_empty()) {
+            return Some(names.canonical(host).to_string());
+        }
+    }
     let name = path.file_name()?.to_string_lossy().into_owned();
     let parent = path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
     names.of_file(&name).or_else(|| parent.as_deref().filter(|p| names.knows(p))).map(str::to_string)

@@ -2,6 +2,7 @@
 
 mod gather;
 mod inputs;
+mod jobs;
 mod logs;
 mod observe;
 mod options;

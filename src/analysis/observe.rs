@@ -23,6 +23,7 @@ pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec
             own.append(&mut found);
         }
         own.sort_by_key(order);
+        fate::mark_unread(listener, &mut own);
         let claims: Vec<&Finding> = own.iter().collect();
         let about = fate::judge(listener, &claims);
         all.append(&mut own);

@@ -30,6 +30,8 @@ pub struct Options {
     pub oom: Vec<Named>,
     /// Hosts lists.
     pub hosts: Vec<PathBuf>,
+    /// The host that a path names: the group `host`, else the first group, else the whole match.
+    pub host_pattern: Option<regex_lite::Regex>,
     /// When hosts booted.
     pub boot: Vec<(String, Timestamp)>,
     /// The zone of local times in logs.
@@ -57,6 +59,7 @@ impl Default for Options {
             paths: Vec::new(),
             oom: Vec::new(),
             hosts: Vec::new(),
+            host_pattern: None,
             boot: Vec::new(),
             log_zone: None,
             host_zones: Vec::new(),

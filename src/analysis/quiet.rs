@@ -111,17 +111,16 @@ pub(super) struct Scan {
     pub(super) findings: Vec<String>,
 }
 
-/// Sources that probed: a tool's probes, several kinds of strays, or half-open connections.
+/// Sources of strays and of half-open connections, and all that they did.
 pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
     let mut by_source: BTreeMap<Address, Vec<&Finding>> = BTreeMap::new();
-    for f in findings.iter().filter(|f| f.stray.is_some() || f.rule == "syn-scan" || f.rule == "connect-and-close") {
+    // PyTorch of another release is no scanner.
+    let stray = |f: &&Finding| f.stray.is_some() && f.rule != "version-mismatch";
+    for f in findings.iter().filter(|f| stray(f) || f.rule == "syn-scan" || f.rule == "connect-and-close") {
         by_source.entry(f.source.address).or_default().push(f);
     }
-    by_source.retain(|_, list| {
-        let strays: BTreeSet<_> = list.iter().filter(|f| f.stray.is_some()).map(|f| (&f.bytes, f.target)).collect();
-        list.iter().any(|f| f.rule == "syn-scan" || f.stray.as_ref().is_some_and(|s| s.probe.is_some()))
-            || strays.len() > 2
-    });
+    // Who only connects and closes is a health check until it sends or probes something.
+    by_source.retain(|_, list| list.iter().any(|f| f.rule == "syn-scan" || f.stray.is_some()));
     if by_source.is_empty() {
         return Vec::new();
     }
@@ -132,7 +131,10 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
         if by_source.contains_key(&r.client().address) {
             let isn = r.isn(Direction::ToServer);
             let key = (r.client(), r.server(), isn, if isn.is_some() { 0 } else { r.first.0 / 60_000_000_000 });
-            flows.entry(r.client().address).or_default().entry(key).or_insert((r.first, r.last, r.first_packet));
+            let seen = flows.entry(r.client().address).or_default().entry(key);
+            // The widest span of all vantage points, so that the order of the captures does not tell.
+            let seen = seen.or_insert((r.first, r.last, r.first_packet));
+            (seen.0, seen.1) = (seen.0.min(r.first), seen.1.max(r.last));
         }
     }
     by_source
@@ -147,10 +149,11 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
                 id: short_hash([b"scan".as_slice(), source.to_string().as_bytes(), &first.0.to_be_bytes()]),
                 source,
                 tool,
-                profile: match (probes, strays) {
-                    (true, _) => "version scan",
-                    (false, true) => "several protocols tried",
-                    (false, false) => "SYN scan",
+                profile: match (flows.len(), probes, strays) {
+                    (1, _, true) => "one connection",
+                    (_, true, _) => "version scan",
+                    (_, false, true) => "strays",
+                    (_, false, false) => "SYN scan",
                 },
                 first,
                 last: flows.values().map(|v| v.1).max()?,

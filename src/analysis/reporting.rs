@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::jobs::Job;
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule, short_hash};
@@ -15,10 +16,12 @@ use crate::protocol::tcpstore::server::{Backend, MAX_KEY_BYTES, MAX_KEYS};
 use crate::report::escape::clean;
 use crate::report::model::{
     Capture, Coverage, Declared, Effect, Finding as FindingOut, Honours, HostCoverage, Incident as IncidentOut,
-    IncidentHost, IncidentSource, Input, Interface, Listener as ListenerOut, LogLine, OomEvent as OomEventOut,
-    OuterHeader, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
+    IncidentHost, IncidentSource, Input, Interface, Job as JobOut, Listener as ListenerOut, LogLine,
+    OomEvent as OomEventOut, OuterHeader, Participant, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor,
+    Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
+use crate::time::Timestamp;
 use crate::words::{CoverageLevel, InputKind, OomKind, Protocol, Role, WorkloadKind};
 
 /// Names of hosts, processes and files in a report are at most this wide.
@@ -93,7 +96,8 @@ pub(super) fn report(m: Material<'_>) -> Report {
         inputs: m.inputs.clone(),
         captures: captures(&m),
         coverage: coverage(&m),
-        listeners: m.listeners.iter().map(|l| listener(&m, l)).collect(),
+        listeners: m.listeners.iter().map(|l| listener(&m, l)).chain(pairs(&m)).collect(),
+        jobs: m.jobs.iter().map(|j| job(&m, j)).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
         oom_events: m.events.iter().map(oom_event).collect(),
@@ -258,6 +262,7 @@ fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
         honours: is_store
             .then_some(Honours { string_bytes: libuv.then_some(MAX_KEY_BYTES), keys: libuv.then_some(MAX_KEYS) }),
         learned_from: Some(match &l.known_by {
+            _ if l.named_by.is_some() => text(l.named_by.as_deref().unwrap_or_default()),
             KnownBy::Speech => "its own traffic".to_string(),
             KnownBy::Client => "a client's first bytes".to_string(),
             KnownBy::Port => format!("port {}", l.endpoint.port),
@@ -272,6 +277,38 @@ fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
             .filter(|_| m.findings.iter().any(|f| f.rule == "listener-died" && f.target == l.endpoint)),
         advice: advice(l, validates, libuv),
     }
+}
+
+/// Gloo pairs that some rank connected to; the store that holds their addresses named them.
+fn pairs(m: &Material<'_>) -> Vec<ListenerOut> {
+    let mut seen: BTreeMap<Endpoint, (u64, Timestamp, Timestamp)> = BTreeMap::new();
+    for r in m.sets.iter().flat_map(|s| &s.seen.records) {
+        let of_store = m.listeners.iter().any(|l| l.endpoint == r.server());
+        if r.accepted() && !of_store && m.lessons.pairs.contains_key(&r.server()) {
+            let (n, first, last) = seen.entry(r.server()).or_insert((0, r.first, r.last));
+            *n += 1;
+            *first = (*first).min(r.first);
+            *last = (*last).max(r.last);
+        }
+    }
+    seen.into_iter()
+        .filter_map(|(endpoint, (connections, first, last))| {
+            let (store, said) = m.lessons.pairs.get(&endpoint)?;
+            Some(ListenerOut {
+                id: listener_id(endpoint),
+                address: endpoint.address.to_string(),
+                port: endpoint.port,
+                host: host_of(m, endpoint),
+                protocol: Protocol::Gloo,
+                role: Some(Role::Pair),
+                learned_from: Some(format!("a Gloo address in the store {store} (packet {})", said.packet.number)),
+                connections,
+                first_seen: Some(first),
+                last_seen: Some(last),
+                ..ListenerOut::default()
+            })
+        })
+        .collect()
 }
 
 fn advice(l: &Listener, validates: Option<bool>, libuv: bool) -> Option<String> {
@@ -309,6 +346,26 @@ fn scan(m: &Material<'_>, s: &super::quiet::Scan) -> Scan {
         ports: s.ports,
         connections: s.connections,
         findings: s.findings.clone(),
+    }
+}
+
+fn job(m: &Material<'_>, j: &Job) -> JobOut {
+    JobOut {
+        protocol: Protocol::Tcpstore,
+        run_id: j.run_id.as_deref().map(text),
+        world_size: j.world_size,
+        participants: j
+            .participants
+            .iter()
+            .map(|p| Participant {
+                rank: p.rank,
+                host: p.address.and_then(|a| m.names.host(a)).map(text).or(p.name.as_deref().map(text)),
+                address: p.address.map(|a| a.to_string()),
+                joined: Some(p.joined),
+                last_seen: Some(p.last),
+            })
+            .collect(),
+        listener: Some(listener_id(j.store)),
     }
 }
 
@@ -478,11 +535,11 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
                 host: text(&s.host),
                 address: Some(s.address.to_string()),
                 listener: Some(listener_id(s.listener)),
-                reason: s.reason.clone(),
+                reason: clean(s.reason.as_bytes(), 400),
             })
             .collect(),
         summary: clean(i.summary.as_bytes(), 2000),
-        settled_by: i.settled_by.clone(),
+        settled_by: i.settled_by.iter().map(|s| clean(s.as_bytes(), 400)).collect(),
     }
 }
 

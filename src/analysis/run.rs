@@ -1,9 +1,11 @@
 //! An analysis from beginning to end.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
 
 use super::gather::{self, Gathered};
 use super::inputs::{Inputs, Source, host_of_file, plain_stem, rotation_stem};
+use super::jobs::{self, Job, Lessons};
 use super::options::Options;
 use super::scan::ScanOptions;
 use super::sets::{self, Capture, ReadCapture, Set};
@@ -26,6 +28,8 @@ const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
 pub struct Analysis {
     /// The report.
     pub report: Report,
+    /// The captures' paths as they are, in the order of `report.captures` (which shows them cleaned).
+    pub captures: Vec<PathBuf>,
     /// An input that was named on the command line was not read.
     pub trouble: bool,
     /// Nothing at all could be read.
@@ -46,6 +50,8 @@ pub(super) struct Material<'a> {
     pub(super) incidents: &'a [Incident],
     pub(super) watch: &'a Watch,
     pub(super) scans: Vec<quiet::Scan>,
+    pub(super) jobs: Vec<Job>,
+    pub(super) lessons: &'a Lessons,
     pub(super) notes: Vec<String>,
 }
 
@@ -72,7 +78,7 @@ pub fn analyze(options: &Options) -> Analysis {
             index: i as u32,
             path: s.path.clone(),
             stem: rotation_stem(&s.path),
-            host: host_of_file(&s.path, &names),
+            host: host_of_file(&s.path, &names, options.host_pattern.as_ref()),
         })
         .collect();
     let groups = sets::groups(&captures);
@@ -86,12 +92,15 @@ pub fn analyze(options: &Options) -> Analysis {
         keep_heads: false,
     };
     let (mut sets, mut read) = sets::read_all(&groups, &scan_options, options.threads);
+    drop_copies(&captures, &mut sets, &mut read);
     learn_hosts(&mut names, &captures, &mut sets, &read);
 
     // The barrier: what any set taught is held against all of them, and what was dismissed too early is read again.
     let mut listeners = BTreeSet::new();
+    let mut lessons = Lessons::default();
     for _ in 0..4 {
-        let found = gather::listeners(&sets, options);
+        lessons = jobs::lessons(&sets, &names);
+        let found = gather::listeners(&sets, options, &lessons);
         if found == listeners {
             break;
         }
@@ -100,7 +109,8 @@ pub fn analyze(options: &Options) -> Analysis {
     }
 
     let gathered = gather::gather(&sets, &listeners, &names);
-    let studied = gather::studied(&sets, &gathered, options);
+    let studied = gather::studied(&sets, &gathered, options, &lessons);
+    let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered);
     findings.extend(quiet::findings(&studied, &gathered));
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
@@ -112,7 +122,10 @@ pub fn analyze(options: &Options) -> Analysis {
     if !merged.untimed.is_empty() {
         notes.push(untimed_note(&merged.untimed));
     }
-    let events: Vec<OomEvent> = merged.events;
+    let mut events: Vec<OomEvent> = merged.events;
+    name_hosts(&mut events, &mut names);
+
+    notes.extend(unknown_hosts(options, &names, &events, &sets));
 
     let watch = watched(&sets, &read, &gathered);
     let evidence = Evidence {
@@ -145,7 +158,8 @@ pub fn analyze(options: &Options) -> Analysis {
     trouble |= reported.iter().any(|i| i.error.is_some());
     trouble |= captures.iter().any(|(_, r, _)| r.error.is_some());
     let something = captures.iter().any(|(_, r, _)| r.summary.is_some())
-        || reported.iter().any(|i| i.error.is_none() && i.kind.is_some());
+        || reported.iter().any(|i| i.error.is_none() && i.kind.is_some())
+        || inputs.refused.iter().any(|r| r.named && r.warning_only);
     let report = reporting::report(Material {
         options,
         names: &names,
@@ -159,9 +173,12 @@ pub fn analyze(options: &Options) -> Analysis {
         incidents: &incidents,
         watch: &watch,
         scans,
+        jobs,
+        lessons: &lessons,
         notes,
     });
-    Analysis { report, trouble, nothing_read: !something }
+    let captures = captures.into_iter().map(|(c, _, _)| c.path).collect();
+    Analysis { report, captures, trouble, nothing_read: !something }
 }
 
 fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
@@ -182,6 +199,33 @@ fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
         Err(e) => input.error = Some(format!("cannot read: {e}")),
     }
     input
+}
+
+/// A capture is known by its content: `x.pcap` and its `x.pcap.gz` are one. A set of which every capture was read
+/// before, under another name, is no second vantage point.
+fn drop_copies(captures: &[Capture], sets: &mut [Set], read: &mut BTreeMap<u32, ReadCapture>) {
+    let mut first: BTreeMap<_, u32> = BTreeMap::new();
+    let mut copies: BTreeMap<u32, u32> = BTreeMap::new();
+    for (index, r) in read.iter() {
+        let identity = r.summary.as_ref().filter(|s| s.packets > 0).and_then(|s| s.identity);
+        if let Some(identity) = identity {
+            let original = *first.entry(identity).or_insert(*index);
+            if original != *index {
+                copies.insert(*index, original);
+            }
+        }
+    }
+    for set in sets.iter_mut().filter(|s| s.captures.iter().all(|c| copies.contains_key(c))) {
+        for copy in &set.captures {
+            let original = copies.get(copy).and_then(|o| captures.get(*o as usize));
+            if let (Some(original), Some(summary)) = (original, read.get_mut(copy).and_then(|r| r.summary.as_mut())) {
+                let text = format!("the same content as {}: counted once", original.path.to_string_lossy());
+                summary.warnings.push(text);
+            }
+        }
+        set.seen = super::scan::SetObservations::default();
+        set.span = None;
+    }
 }
 
 /// Addresses name captures, and captures name addresses: a capture called `node-a.pcap` in which every packet is from
@@ -250,7 +294,7 @@ fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) ->
     let mut summaries = Vec::new();
     let mut reported = Vec::new();
     for s in inputs.sources.iter().filter(|s| s.kind == InputKind::Log) {
-        let of_name = host_of_file(&s.path, names);
+        let of_name = host_of_file(&s.path, names, options.host_pattern.as_ref());
         let guessed = of_name.is_none();
         let log_options = oom::Options {
             boot: options.boot.clone(),
@@ -275,6 +319,34 @@ fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) ->
         }
     }
     (summaries, reported)
+}
+
+/// A log may be named by its host's address.
+fn name_hosts(events: &mut [OomEvent], names: &mut Names) {
+    for event in events {
+        let Some(host) = event.host.clone() else { continue };
+        let Ok(ip) = host.parse::<std::net::IpAddr>() else { continue };
+        match names.host(ip.into()) {
+            Some(name) => event.host = Some(name.to_string()),
+            None => names.add(&host, ip.into()),
+        }
+    }
+}
+
+/// Flags about hosts that no input has: most likely a name mistyped.
+fn unknown_hosts(options: &Options, names: &Names, events: &[OomEvent], sets: &[Set]) -> Vec<String> {
+    let mut named: Vec<(&str, &str)> = options.boot.iter().map(|(h, _)| ("--boot", h.as_str())).collect();
+    named.extend(options.host_zones.iter().map(|(h, _)| ("--log-tz", h.as_str())));
+    let known = |host: &str| {
+        names.knows(host)
+            || events.iter().filter_map(|e| e.host.as_deref()).any(|h| names.same(h, host))
+            || sets.iter().filter_map(|s| s.host.as_deref()).any(|h| names.same(h, host))
+    };
+    named
+        .into_iter()
+        .filter(|(_, host)| !known(host))
+        .map(|(flag, host)| format!("{flag} {host}=…: no input has a host of that name"))
+        .collect()
 }
 
 fn untimed_note(untimed: &[oom::OomSighting]) -> String {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::capture::Packet;
-use crate::frame::{Decoder, Frame, Segment, glance};
+use crate::frame::{Checksum, Decoder, Frame, Segment, glance, verify_checksum};
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::stream::{Activity, FlowRecord, FlowState, FlowTable, PacketRef, PortSet};
@@ -161,10 +161,19 @@ impl Flows {
         let found = self.table.observe(segment, time, packet);
         match found.state {
             FlowState::Dismissed => {}
-            FlowState::Silent if segment.wire_length == 0 => {}
+            FlowState::Silent if segment.wire_length == 0 => {
+                if self.options.ports.contains(self.table.record(found.flow).server().port) {
+                    self.check(segment);
+                }
+            }
             FlowState::Silent => self.first_payload(found.flow, segment, time, packet),
             FlowState::Tracked(slot) => self.follow(slot as usize, segment, time, packet),
         }
+    }
+
+    /// Counts a wrong checksum; it drops nothing, because offload leaves checksums to the card behind the capture.
+    fn check(&mut self, segment: &Segment<'_>) {
+        self.counters.bad_checksums += u64::from(verify_checksum(segment) == Checksum::Bad);
     }
 
     /// The first segment with payload decides for nearly every flow.
@@ -210,7 +219,9 @@ impl Flows {
         let before = tracked.bytes();
         let step = tracked.segment(record, segment, time, packet);
         self.counters.duplicates += u64::from(step.duplicate);
-        self.counters.bad_checksums += u64::from(step.bad_checksum);
+        if !step.duplicate {
+            self.counters.bad_checksums += u64::from(verify_checksum(segment) == Checksum::Bad);
+        }
         if step.server_active {
             self.activity.entry(record.server()).or_default().note(time);
         }

@@ -154,35 +154,26 @@ fn read_group(group: &[Capture], options: &ScanOptions) -> ReadGroup {
                 continue;
             }
         };
-        let mut first = true;
-        loop {
-            match reader.next() {
-                Ok(Some(packet)) => {
-                    if first {
-                        first = false;
-                        let before = open.as_ref().and_then(|o| o.span).map(|s| s.1);
-                        if before.is_some_and(|b| packet.time.0 < b.0.saturating_sub(AHEAD_NANOS)) {
-                            sets.extend(open.take().map(|o| o.close(host.clone())));
-                        }
-                        let set = open.get_or_insert_with(|| Open {
-                            scan: SetScan::new(0, options.clone()),
-                            captures: Vec::new(),
-                            span: None,
-                        });
-                        set.captures.push(capture.index);
-                        outcome.set = Some(sets.len() as u32);
-                    }
-                    if let Some(set) = &mut open {
-                        set.scan.packet(capture.index, &packet);
-                    }
+        let done = match reader.next() {
+            Ok(Some(packet)) => {
+                let before = open.as_ref().and_then(|o| o.span).map(|s| s.1);
+                if before.is_some_and(|b| packet.time.0 < b.0.saturating_sub(AHEAD_NANOS)) {
+                    sets.extend(open.take().map(|o| o.close(host.clone())));
                 }
-                Ok(None) => break,
-                Err(e) => {
-                    outcome.error = Some(without_name(&e.to_string(), &capture.path));
-                    break;
-                }
+                let set = open.get_or_insert_with(|| Open {
+                    scan: SetScan::new(0, options.clone()),
+                    captures: Vec::new(),
+                    span: None,
+                });
+                set.captures.push(capture.index);
+                outcome.set = Some(sets.len() as u32);
+                set.scan.packet(capture.index, &packet);
+                reader.each(|packet| set.scan.packet(capture.index, packet))
             }
-        }
+            Ok(None) => Ok(()),
+            Err(e) => Err(e),
+        };
+        outcome.error = done.err().map(|e| without_name(&e.to_string(), &capture.path));
         let summary = reader.into_summary();
         if let (Some(set), Some(from), Some(to)) = (&mut open, summary.first(), summary.last()) {
             let (a, b) = set.span.unwrap_or((from, to));
@@ -212,9 +203,8 @@ pub(super) fn read_again(
     let mut scan = SetScan::new(set, options);
     for capture in captures {
         let Ok(mut reader) = Reader::open(&capture.path, &Limits::default()) else { continue };
-        while let Ok(Some(packet)) = reader.next() {
-            scan.packet(capture.index, &packet);
-        }
+        // What fails here failed in the first reading too, and was said then.
+        let _ = reader.each(|packet| scan.packet(capture.index, packet));
     }
     let mut seen = scan.finish();
     seen.flows.iter_mut().for_each(|f| f.set = set);

@@ -50,7 +50,6 @@ impl Interest {
 pub(crate) struct Step {
     pub(crate) dismissed: bool,
     pub(crate) duplicate: bool,
-    pub(crate) bad_checksum: bool,
     pub(crate) server_active: bool,
 }
 

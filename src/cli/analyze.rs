@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use super::args;
 use super::exit::Exit;
-use super::output::{OutputArgs, complain};
+use super::output::{OutputArgs, complain, shown};
 use crate::analysis::{Named, Options, analyze};
 use crate::oom::Zone;
+use crate::report::carve;
 use crate::time::Timestamp;
 use crate::words::Severity;
 
@@ -19,13 +20,14 @@ use crate::words::Severity;
   rdzvscope analyze captures/ --oom logs/ --hosts hosts
   rdzvscope analyze node-*.pcap --oom node-a=dmesg.txt --boot node-a=2026-11-29T11:12:08Z
   tcpdump -i eth0 -w - | rdzvscope analyze - --port 29500-29510
-  rdzvscope analyze incident/ --format json -o report.json
+  rdzvscope analyze incident/ --format html -o report.html
+  rdzvscope analyze incident/ --format json -o report.json --carve flagged.pcapng
 
 Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
 pub(super) struct Args {
     /// Captures, logs, hosts lists, or directories of these; - is a capture on standard input
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "oom")]
     paths: Vec<PathBuf>,
     /// A log, or a directory of logs; HOST= names the host it is of (may repeat)
     #[arg(long, value_name = "[HOST=]PATH", value_parser = args::named)]
@@ -33,6 +35,9 @@ pub(super) struct Args {
     /// Names of addresses, in the form of /etc/hosts (may repeat)
     #[arg(long, value_name = "FILE")]
     hosts: Vec<PathBuf>,
+    /// The host that a path names: group "host", else the first group, else the match
+    #[arg(long, value_name = "REGEX", value_parser = args::pattern)]
+    host_pattern: Option<regex_lite::Regex>,
     /// When a host booted: the origin of the times in its raw dmesg (may repeat)
     #[arg(long, value_name = "HOST=TIME", value_parser = args::boot)]
     boot: Vec<(String, Timestamp)>,
@@ -66,6 +71,12 @@ pub(super) struct Args {
     /// Findings kept, the worst first
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_findings: usize,
+    /// Write the flows of what was flagged at warning or above there, as pcapng with a comment on each flagged packet
+    #[arg(long, value_name = "FILE")]
+    carve: Option<PathBuf>,
+    /// Write the whole capture there (there must be one alone), as pcapng with a comment on each packet of a finding
+    #[arg(long, value_name = "FILE")]
+    annotate: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -84,6 +95,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         paths: a.paths,
         oom: a.oom,
         hosts: a.hosts,
+        host_pattern: a.host_pattern,
         boot: a.boot,
         window: a.window,
         max_lag: a.max_lag,
@@ -103,6 +115,15 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     }
     let analysis = analyze(&options);
     a.output.write(&analysis.report)?;
+    if let Some(path) = &a.carve {
+        let written = carve::carve(&analysis.report, &analysis.captures, path)?;
+        if written.packets == 0 {
+            complain(&format!("{}: holds no packet, for none was flagged at warning or above", shown(path)));
+        }
+    }
+    if let Some(path) = &a.annotate {
+        carve::annotate(&analysis.report, &analysis.captures, path)?;
+    }
     for input in analysis.report.inputs.iter() {
         if let Some(error) = &input.error {
             complain(&format!("{}: {error}", input.path));

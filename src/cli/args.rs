@@ -58,6 +58,11 @@ pub(super) fn zone(text: &str) -> Result<(Option<String>, Zone), String> {
     Ok((host, zone.parse::<Zone>().map_err(|e| e.to_string())?))
 }
 
+/// A regular expression.
+pub(super) fn pattern(text: &str) -> Result<regex_lite::Regex, String> {
+    regex_lite::Regex::new(text).map_err(|e| format!("no regular expression: {e}"))
+}
+
 /// A duration: `120`, `120s`, `15m`, `2h`, `1d`; in seconds.
 pub(super) fn duration(text: &str) -> Result<f64, String> {
     let text = text.trim();

@@ -84,12 +84,12 @@ fn refuse(e: &clap::Error, arguments: &[OsString]) -> ExitCode {
                 let shown = crate::report::escape::clean(first.as_bytes(), 200);
                 output::complain(&format!("{shown} is a path, not a command; did you mean: rdzvscope analyze {shown}"));
             } else {
-                let _ = e.print();
+                output::complain_clap(e);
             }
             Exit::Trouble.into()
         }
         _ => {
-            let _ = e.print();
+            output::complain_clap(e);
             Exit::Trouble.into()
         }
     }

@@ -9,17 +9,23 @@ use anyhow::Context;
 use crate::report::model::Report;
 use crate::report::size::Zone;
 use crate::report::table::{Style, write_table};
-use crate::report::{escape, json};
+use crate::report::{csv, escape, html, json, markdown};
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum Format {
     /// For a terminal
     Table,
+    /// For a ticket: at most 40 lines
+    Markdown,
     /// One JSON document (schema rdzvscope.report/1)
     Json,
     /// JSON, one object a line
     Jsonl,
+    /// The findings, a line each, for a spreadsheet
+    Csv,
+    /// One page with pictures, that loads nothing from elsewhere
+    Html,
 }
 
 /// When to use colour.
@@ -81,6 +87,9 @@ impl OutputArgs {
         match self.format {
             Format::Json => json::write_json(report, out),
             Format::Jsonl => json::write_jsonl(report, out),
+            Format::Csv => csv::write_csv(report, out),
+            Format::Html => html::write_html(report, out),
+            Format::Markdown => markdown::write_markdown(report, out),
             Format::Table => write_table(report, &self.style(terminal), out),
         }
     }
@@ -119,6 +128,15 @@ pub(super) fn shown(path: &Path) -> String {
 pub(super) fn complain(text: &str) {
     let mut err = io::stderr().lock();
     let _ = writeln!(err, "rdzvscope: {}", escape::clean(text.as_bytes(), 2000));
+}
+
+/// What clap says of bad arguments. It repeats them; what they hold must not reach the terminal raw.
+pub(super) fn complain_clap(e: &clap::Error) {
+    let text = e.render().to_string();
+    let mut err = io::stderr().lock();
+    for line in text.lines() {
+        let _ = writeln!(err, "{}", escape::clean(line.as_bytes(), 400));
+    }
 }
 
 /// Whether the reader of our output has gone: no error, as every tool in a pipe has it.

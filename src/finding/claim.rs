@@ -97,8 +97,7 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
         })
         .collect();
     let settled = settled(&effects);
-    let worst = effects.iter().max_by_key(|(_, e, _)| weight(e));
-    let chosen = settled.or(worst);
+    let chosen = settled.or_else(|| commonest(&effects));
     let seen = observed(connection);
     let claim = effects.iter().filter(|(_, e, _)| claims(e)).map(|(_, e, _)| e.allocates_bytes.unwrap_or(0)).max();
     let mismatch = is_store_client(&named);
@@ -149,6 +148,15 @@ fn is_store_client(named: &stray::Stray) -> bool {
 /// The servers that a finding speaks of: those that fit, and all of them where nothing fits.
 fn judged(listener: &Listener) -> Vec<Candidate> {
     if listener.candidates.is_empty() { Candidate::all() } else { listener.candidates.clone() }
+}
+
+/// Of readings that do harm (of all, where none does) the one that most candidates share; of several such the newest.
+fn commonest(effects: &[(Candidate, Effect, Verdict)]) -> Option<&(Candidate, Effect, Verdict)> {
+    let harm = effects.iter().map(|(_, e, _)| weight(e).0).max()?;
+    let shared = |e: &Effect| {
+        effects.iter().filter(|(_, x, _)| (x.query, x.allocates_bytes) == (e.query, e.allocates_bytes)).count()
+    };
+    effects.iter().filter(|(_, e, _)| weight(e).0 == harm).max_by_key(|(k, e, _)| (shared(e), *k))
 }
 
 /// Whether the effect is a claim.
@@ -232,6 +240,7 @@ fn explain(
 ) -> String {
     let what = match (named.nmap_probe, named.protocol) {
         (Some(probe), protocol) => format!("{protocol} (nmap's {probe} probe)"),
+        (None, "unknown" | "constant bytes" | "text") => "bytes of no known protocol".to_string(),
         (None, protocol) => protocol.to_string(),
     };
     let detail = named.detail.as_deref().map_or(String::new(), |d| format!(" [{d}]"));

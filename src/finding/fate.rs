@@ -32,6 +32,22 @@ pub fn fatal_claim<'a>(listener: &Listener, claims: &[&'a Finding]) -> Option<&'
     })
 }
 
+/// Says, of what was sent to a listener after the claim that silenced it, that it was never read.
+pub fn mark_unread(listener: &Listener, findings: &mut [Finding]) {
+    let claims: Vec<&Finding> = findings.iter().collect();
+    let Some((time, packet)) = fatal_claim(listener, &claims).map(|f| (f.time, f.packet)) else { return };
+    for f in findings.iter_mut().filter(|f| f.time > time) {
+        f.evidence.push(format!(
+            "never read: the listener had been silent since the claim in packet {} of {:.1} s before",
+            packet.map_or(0, |p| p.number),
+            f.time.seconds_since(time)
+        ));
+        if is_open_claim(f) {
+            f.explanation.push_str(" This one was never read: the listener was already held by an earlier claim.");
+        }
+    }
+}
+
 /// Findings about the listener itself. `claims`: the findings of its connections, in order of time.
 pub fn judge(listener: &Listener, claims: &[&Finding]) -> Vec<Finding> {
     let mut findings = Vec::new();

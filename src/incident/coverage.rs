@@ -65,11 +65,12 @@ impl Watch {
             };
             return none(why);
         }
-        let from = during.iter().map(|w| w.from).min();
-        let to = during.iter().map(|w| w.to).max();
         let drops = during.iter().filter_map(|w| w.drops).reduce(|a, b| a + b);
         let gaps = during.iter().map(|w| w.gaps).sum();
         let own = during.iter().any(|w| w.own);
+        // A peer's capture holds what went between the two: it widens no watch over all that reached the host.
+        let from = during.iter().filter(|w| w.own || !own).map(|w| w.from).min();
+        let to = during.iter().filter(|w| w.own || !own).map(|w| w.to).max();
         // A capture's last packet may lie a moment before the kill: an idle network.
         let whole = during.iter().any(|w| w.own && w.from <= first && w.to.plus_nanos(1_000_000_000) >= kill);
         let reason = if drops.unwrap_or(0) > 0 {

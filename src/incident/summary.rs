@@ -64,12 +64,19 @@ pub(crate) fn summary(e: &Evidence<'_>, i: &Incident) -> String {
         (Scope::SingleHost, true) => {
             format!("{} lost a process to the OOM killer at {}.", listed(&hosts), clock(failure(e, i, true)))
         }
-        (_, false) => format!(
+        (Scope::Synchronized, false) => format!(
             "The listeners of {} died between {} and {}; no log tells of a kill.",
             listed(&hosts),
             clock(failure(e, i, true)),
             clock(failure(e, i, false))
         ),
+        (Scope::SingleHost, false) => {
+            format!(
+                "The listener of {} died at {}; no log tells of a kill.",
+                listed(&hosts),
+                clock(failure(e, i, true))
+            )
+        }
     };
     let first = explained
         .iter()
@@ -85,7 +92,7 @@ pub(crate) fn summary(e: &Evidence<'_>, i: &Incident) -> String {
             text.push_str(&format!(" {when} earlier {each} been sent {} by {}", what(f), who(e, i)));
             let effect = f.effects.get(t.effect);
             let reading = effect.and_then(|x| x.query).unwrap_or("a request");
-            let dialect = effect.map_or("the store", |x| x.dialect.releases());
+            let dialect = effect.map_or_else(|| "the store".to_string(), |x| readers(f, x));
             text.push_str(&format!(
                 ", which {dialect} reads as {reading} with {} to come, and allocates.",
                 bytes_text(claimed(t, f))
@@ -101,6 +108,19 @@ pub(crate) fn summary(e: &Evidence<'_>, i: &Incident) -> String {
         None => text.push_str(" No claim to a listener of theirs was seen before."),
     }
     text
+}
+
+/// The releases that read a finding as `effect` does: `PyTorch 1.9-2.0`, `PyTorch 1.9-2.0 or 2.1`.
+fn readers(f: &Finding, effect: &crate::finding::Effect) -> String {
+    let mut releases: Vec<&str> = f
+        .effects
+        .iter()
+        .filter(|x| (x.query, x.allocates_bytes) == (effect.query, effect.allocates_bytes))
+        .map(|x| x.dialect.releases())
+        .collect();
+    releases.dedup();
+    let short: Vec<&str> = releases.iter().map(|r| r.strip_prefix("PyTorch ").unwrap_or(r)).collect();
+    format!("PyTorch {}", short.join(" or "))
 }
 
 fn failure(e: &Evidence<'_>, i: &Incident, first: bool) -> Timestamp {

@@ -24,6 +24,15 @@ pub fn parse_instant(text: &str) -> Result<Timestamp, InstantError> {
     read(text.trim().as_bytes()).ok_or_else(|| InstantError { text: text::lossy(text.as_bytes(), 64) })
 }
 
+/// An instant, or a local time whose zone the text does not name.
+pub(crate) fn instant_or_local(text: &str) -> Option<Result<Timestamp, chrono::NaiveDateTime>> {
+    match iso_stamp(text.trim().as_bytes()) {
+        Some((Stamp::Absolute { at, .. }, [])) => Some(Ok(at)),
+        Some((Stamp::Local { at, .. }, [])) => Some(Err(at)),
+        _ => epoch(text.trim().as_bytes()).map(Ok),
+    }
+}
+
 fn read(bytes: &[u8]) -> Option<Timestamp> {
     if let Some(at) = epoch(bytes) {
         return Some(at);

@@ -10,6 +10,7 @@
 mod assembly;
 mod envelope;
 mod event;
+mod facts;
 mod format;
 mod host;
 mod instant;
@@ -19,19 +20,28 @@ mod options;
 mod prefilter;
 mod scanner;
 mod stamp;
+mod summary;
 mod text;
 mod workload;
 mod zone;
 
+pub(crate) use envelope::nodeset::{expand as expand_nodeset, is_host};
 pub use event::{EventTime, OomEvent, OomKind, OomSighting, Role, Source};
+pub(crate) use facts::is_collected;
+pub use facts::{FactsLineError, HostFacts, Listening, read_facts};
 pub use format::Format;
+pub(crate) use format::document::objects as json_objects;
 pub use host::same_host;
+pub(crate) use instant::instant_or_local;
 pub use instant::{InstantError, parse_instant};
 pub use merge::{Merged, merge};
 pub use options::Options;
-pub use scanner::{LogSummary, MAX_LINE, NotUnderstood, Scanner, looks_like_a_log};
+pub use scanner::{MAX_LINE, Scanner, looks_like_a_log};
+pub use summary::{LogSummary, NotUnderstood};
 pub use workload::{Workload, WorkloadKind};
 pub use zone::{Zone, ZoneError};
 
+#[cfg(test)]
+mod intake_tests;
 #[cfg(test)]
 mod tests;

@@ -130,6 +130,15 @@ pub(crate) fn rfc3164(bytes: &[u8]) -> Option<(Stamp, &[u8])> {
     month_first(bytes, false)
 }
 
+/// klog: `1129 11:20:39.123456`.
+pub(crate) fn klog(bytes: &[u8]) -> Option<(Stamp, &[u8])> {
+    let (month, rest) = digits(bytes, 2)?;
+    let (day, rest) = digits(rest, 2)?;
+    let (time, unit, rest) = clock(rest.strip_prefix(b" ")?)?;
+    NaiveDate::from_ymd_opt(2000, month, day)?;
+    Some((Stamp::Yearless { month, day, time, unit }, rest))
+}
+
 /// `dmesg -T`: `Tue Nov 14 22:14:25 2023` (ctime).
 pub(crate) fn ctime(bytes: &[u8]) -> Option<(Stamp, &[u8])> {
     let (day, rest) = bytes.split_at_checked(3)?;

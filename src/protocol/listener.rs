@@ -13,8 +13,13 @@ const AT_ONCE: f64 = 0.3;
 const SILENT: f64 = 0.9;
 /// Closings within this time are one event.
 const BURST: f64 = 2.0;
-/// A companion connection (PyTorch 1.9–2.0) follows the first one within this time.
-const COMPANION: f64 = 1.0;
+/// A companion connection (PyTorch 1.9–2.0) follows the first one within this time. Milliseconds are usual; more than a
+/// second was seen on a busy host.
+const COMPANION: f64 = 5.0;
+/// A companion stays open; who closes sooner checks whether somebody listens.
+const STAYS: f64 = 1.0;
+/// Later connections among which a companion is looked for.
+const LATER: usize = 512;
 /// Strays that the inference looks at; a flood adds nothing.
 const JUDGED: usize = 256;
 
@@ -102,6 +107,8 @@ pub struct Listener {
     pub endpoint: Endpoint,
     /// How it came to be taken for a store.
     pub known_by: KnownBy,
+    /// What else named it.
+    pub named_by: Option<String>,
     /// The kinds of server that fit everything seen. Empty: what was seen contradicts itself.
     pub candidates: Vec<Candidate>,
     /// Why those.
@@ -208,6 +215,7 @@ pub fn study(
             None if by_port => KnownBy::Port,
             None => KnownBy::Client,
         },
+        named_by: named.map(str::to_string),
         candidates: Candidate::all(),
         evidence: Vec::new(),
         since: None,
@@ -248,6 +256,18 @@ fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
     listener.candidates.retain(|k| narrowed.dialects.contains(k.dialect));
     listener.since = narrowed.since;
     listener.until = narrowed.until;
+    let spoke = connections.iter().filter(answered).filter_map(|c| c.observation).find_map(|o| {
+        let facts = narrowed.dialects.iter().filter_map(|d| o.facts(d)).find(|f| f.reading.is_sound())?;
+        facts.first.as_ref().map(|first| (o, first))
+    });
+    if let Some((o, first)) = spoke {
+        let key = first.key.as_deref().map_or(String::new(), |k| format!(" {}", k.escape_ascii()));
+        let magic = if narrowed.dialects.iter().eq([Dialect::D]) { "the validate magic and " } else { "" };
+        listener.evidence.push(Evidence {
+            text: format!("{} sent {magic}{}{key} and was answered", o.client().address, first.query),
+            packet: Some(first.packet),
+        });
+    }
     listener.evidence.extend(narrowed.evidence.into_iter().map(|e| Evidence { text: e.text, packet: Some(e.packet) }));
 }
 
@@ -256,22 +276,23 @@ fn partner(c: &Connection<'_>, o: &FlowObservation, connections: &[Connection<'_
     let Some(first) = o.facts(Dialect::B).filter(|f| f.is_clean()).and_then(|f| f.first.as_ref()) else {
         return Partner::Unknown;
     };
-    // Connections stand in order of time: only those that began within a moment are looked at.
+    // Connections stand in order of time: only those that began later are looked at, and few of them.
     let from = connections.partition_point(|other| other.record.first < first.time);
-    let near = connections[from..].iter().take_while(|other| other.record.first.seconds_since(first.time) < COMPANION);
-    for other in near {
-        let r = other.record;
-        if r.client().address == o.client().address
+    let silent = |r: &FlowRecord| {
+        r.client().address == o.client().address
             && r.client() != o.client()
             && r.accepted()
             && r.bytes[0] == 0
-            && r.client_closed().is_none_or(|t| t.seconds_since(r.first) > COMPANION)
-        {
-            return Partner::Silent(r.first_packet);
-        }
+            && r.client_closed().is_none_or(|t| t.seconds_since(r.first) > STAYS)
+    };
+    match connections[from..].iter().take(LATER).map(|c| c.record).find(|r| silent(r)) {
+        Some(r) if r.first.seconds_since(first.time) < COMPANION => Partner::Silent(r.first_packet),
+        // Late, but it may be the companion all the same.
+        Some(_) => Partner::Unknown,
+        None if connections.len() - from > LATER => Partner::Unknown,
+        None if c.record.syn.get().is_some() && c.until.seconds_since(first.time) > COMPANION => Partner::None,
+        None => Partner::Unknown,
     }
-    let whole = c.record.syn.get().is_some() && c.until.seconds_since(first.time) > 5.0;
-    if whole { Partner::None } else { Partner::Unknown }
 }
 
 /// What the listener did with strays and unanswered clients rules servers out that would have done otherwise.

@@ -1,7 +1,14 @@
-//! What was found, for people and for scripts: the JSON document and the terminal report.
+//! What was found, for people, for scripts and for other tools: JSON, terminal, ticket, page, sheet, carved packets.
 
+pub mod carve;
+mod carve_flows;
+pub mod csv;
 pub mod escape;
+mod firewall;
+pub mod html;
 pub mod json;
+pub mod markdown;
+mod markdown_text;
 pub mod model;
 pub mod size;
 pub mod table;

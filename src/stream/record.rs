@@ -280,7 +280,9 @@ mod tests {
 
     #[test]
     fn both_makers_of_keys_agree() {
-        for (src, dst) in [((1u32, 5u16), (1u32, 4u16)), ((7, 1), (9, 65535)), ((u32::MAX, 1), (0, 0)), ((3, 3), (3, 3))] {
+        for (src, dst) in
+            [((1u32, 5u16), (1u32, 4u16)), ((7, 1), (9, 65535)), ((u32::MAX, 1), (0, 0)), ((3, 3), (3, 3))]
+        {
             let end = |(a, p): (u32, u16)| Endpoint::new(Address::v4(a.to_be_bytes()), p);
             assert_eq!(FlowKey::of_v4(src, dst), FlowKey::new(end(src), end(dst)));
         }

@@ -147,7 +147,8 @@ impl FlowTable {
         let records = &self.records;
         let Some(&flow) = self.index.find(hash, |i| records[*i as usize].key == key) else { return false };
         let record = &mut self.records[flow as usize];
-        let unwanted = record.state == FlowState::Dismissed || record.state == FlowState::Silent && glance.wire_length == 0;
+        let unwanted =
+            record.state == FlowState::Dismissed || record.state == FlowState::Silent && glance.wire_length == 0;
         if unwanted {
             let i = usize::from(src_is_low != record.client_is_low);
             record.last = record.last.max(time);

@@ -3,6 +3,8 @@
 //! The first byte of a line decides which shapes are tried, so none has to be remembered from line to line and mixed
 //! logs cost nothing.
 
+pub(crate) mod container;
+pub(crate) mod counter;
 pub(crate) mod csv;
 pub(crate) mod cuda;
 pub(crate) mod dmesg;
@@ -11,6 +13,7 @@ pub(crate) mod document;
 pub(crate) mod earlyoom;
 pub(crate) mod export;
 pub(crate) mod journal;
+pub(crate) mod klog;
 pub(crate) mod kubernetes;
 pub(crate) mod oomd;
 pub(crate) mod slurm;
@@ -48,6 +51,16 @@ pub enum Format {
     Slurm,
     /// `host,time[,process]`
     Csv,
+    /// `2023-11-14T22:14:25.512040123Z stderr F …` (containerd, CRI-O)
+    Cri,
+    /// `{"log":…,"stream":…,"time":…}` (Docker's json-file)
+    DockerLog,
+    /// `E1129 11:20:39.123456    1234 kubelet.go:1234] …`
+    Klog,
+    /// `oom_kill 2` of `memory.events`, and other counters
+    Counters,
+    /// What `contrib/collect.sh` prints.
+    Collected,
     /// Text without a time.
     Plain,
 }
@@ -68,6 +81,11 @@ impl Format {
             Format::Docker => "docker-inspect",
             Format::Slurm => "slurm",
             Format::Csv => "csv",
+            Format::Cri => "cri",
+            Format::DockerLog => "docker-json",
+            Format::Klog => "klog",
+            Format::Counters => "counters",
+            Format::Collected => "collected",
             Format::Plain => "plain",
         }
     }
@@ -95,8 +113,11 @@ pub(crate) fn peel(line: &[u8]) -> Peeled<'_> {
     found
         .or_else(|| match line.first()? {
             b'[' => dmesg::bracketed(line),
-            b'0'..=b'9' => dmesg::iso(line).or_else(|| syslog::iso(line)).or_else(|| syslog::rfc5424(line)),
-            _ => syslog::rfc3164(line).or_else(|| dmesg::prefixed(line)),
+            b'0'..=b'9' => dmesg::iso(line)
+                .or_else(|| container::cri(line))
+                .or_else(|| syslog::iso(line))
+                .or_else(|| syslog::rfc5424(line)),
+            _ => klog::line(line).or_else(|| syslog::rfc3164(line)).or_else(|| dmesg::prefixed(line)),
         })
         .unwrap_or(Peeled { format: Format::Plain, stamp: None, boot: None, host: None, message: Cow::Borrowed(line) })
 }
@@ -108,5 +129,6 @@ pub(crate) fn understand(message: &[u8]) -> Option<Saying> {
         .or_else(|| earlyoom::parse(message))
         .or_else(|| slurm::parse(message))
         .or_else(|| kubernetes::system_oom(message))
+        .or_else(|| klog::kubelet(message))
         .or_else(|| cuda::parse(message))
 }

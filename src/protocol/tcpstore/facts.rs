@@ -1,6 +1,7 @@
 //! What one dialect's decoder makes of one connection, condensed.
 
 use super::event::{Declared, Event, Place, Unfinished, ValidateFault};
+use super::learned::Learned;
 use super::narrow::Reading;
 use super::{Connection, DecodeOptions, Dialect, Operation};
 use crate::stream::{Chunk, Direction};
@@ -29,6 +30,8 @@ pub struct Facts {
     pub dialect: Dialect,
     /// What speaks for and against the dialect.
     pub reading: Reading,
+    /// What it teaches of other listeners and of the job.
+    pub learned: Learned,
     /// Complete requests.
     pub requests: u64,
     /// Of these: VALIDATE and PING, which say nothing of what the client wants.
@@ -72,6 +75,7 @@ impl Facts {
         Facts {
             dialect,
             reading: Reading::default(),
+            learned: Learned::default(),
             requests: 0,
             greetings: 0,
             answers: 0,
@@ -97,6 +101,7 @@ impl Facts {
         self.reading.see(&event);
         match event {
             Event::Request(message) => {
+                self.learned.request(&message);
                 self.requests += 1;
                 self.operations |= 1 << message.query as u32;
                 if matches!(message.query, Operation::Validate | Operation::Ping) {
@@ -118,7 +123,11 @@ impl Facts {
                     });
                 }
             }
-            Event::Answer(_) | Event::Callback(_) => self.answers += 1,
+            Event::Answer(answer) => {
+                self.learned.answer(&answer);
+                self.answers += 1;
+            }
+            Event::Callback(_) => self.answers += 1,
             Event::Declared(d) => {
                 self.declared_count += 1;
                 if self.declared.len() < KEPT_CLAIMS {
@@ -185,7 +194,7 @@ pub struct Decoding {
 impl Decoding {
     /// A connection of which nothing was read yet. `midstream`: it began before the capture.
     pub fn new(dialect: Dialect, midstream: bool) -> Self {
-        let options = DecodeOptions { keep_key_bytes: 64, keep_value_bytes: 0, ..DecodeOptions::default() };
+        let options = DecodeOptions { keep_key_bytes: 128, ..DecodeOptions::default() };
         let connection =
             if midstream { Connection::joined_midstream(dialect, options) } else { Connection::new(dialect, options) };
         Decoding { connection, facts: Facts::new(dialect) }

@@ -148,7 +148,7 @@ fn what(finding: &Finding) -> String {
 }
 
 /// What the message was read as and what it declares: `ADD, key length 962 696 183 808 bytes (0.96 TB, 0.876 TiB)`.
-pub(super) fn claim(finding: &Finding) -> String {
+pub(in crate::report) fn claim(finding: &Finding) -> String {
     let mut parts: Vec<String> = finding.query.as_deref().map(|q| clean(q.as_bytes(), 40)).into_iter().collect();
     if let Some(declared) = &finding.declared {
         let field = declared.field.as_deref().map_or(String::new(), |f| format!("{} ", clean(f.as_bytes(), 40)));
@@ -164,7 +164,7 @@ pub(super) fn claim(finding: &Finding) -> String {
 }
 
 /// What a server does: `a server of dialect B, poll backend, allocates 0.96 TB, 0.876 TiB, resident; no other client is served meanwhile`.
-pub(super) fn effect(effect: &crate::report::model::Effect) -> String {
+pub(in crate::report) fn effect(effect: &crate::report::model::Effect) -> String {
     let mut text = match &effect.dialect {
         Some(dialect) => format!("a server of dialect {}", dialect_words(dialect)),
         None => "the server".to_string(),
@@ -190,7 +190,7 @@ pub(super) fn effect(effect: &crate::report::model::Effect) -> String {
 }
 
 /// A dialect with the releases that speak it, where it is one of TCPStore's.
-pub(super) fn dialect_words(dialect: &str) -> String {
+pub(in crate::report) fn dialect_words(dialect: &str) -> String {
     use crate::protocol::tcpstore::Dialect;
     match Dialect::ALL.iter().find(|d| d.name() == dialect) {
         Some(known) => format!("{dialect} ({})", known.releases()),
@@ -199,7 +199,7 @@ pub(super) fn dialect_words(dialect: &str) -> String {
 }
 
 /// `192.0.2.11:29500`, `[2001:db8::11]:29500`.
-pub(super) fn endpoint(address: &str, port: Option<u16>) -> String {
+pub(in crate::report) fn endpoint(address: &str, port: Option<u16>) -> String {
     let address = clean(address.as_bytes(), 60);
     match port {
         Some(port) if address.contains(':') => format!("[{address}]:{port}"),
@@ -209,7 +209,7 @@ pub(super) fn endpoint(address: &str, port: Option<u16>) -> String {
 }
 
 /// The capture's short name and the packet: `node-a.pcap #411`.
-pub(super) fn place(report: &Report, finding: &Finding) -> Option<String> {
+pub(in crate::report) fn place(report: &Report, finding: &Finding) -> Option<String> {
     let capture = finding.capture.as_deref()?;
     let name = short_path(report, capture);
     Some(match finding.packet {

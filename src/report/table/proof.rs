@@ -144,7 +144,7 @@ fn bytes(page: &mut Page, label: &str, hex: Option<&str>) {
 }
 
 /// The first `most` bytes of a hexadecimal text, or `None` when it is none.
-fn decoded(hex: &str, most: usize) -> Option<Vec<u8>> {
+pub(in crate::report) fn decoded(hex: &str, most: usize) -> Option<Vec<u8>> {
     let digits = hex.as_bytes();
     if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
@@ -209,7 +209,7 @@ fn command(page: &mut Page, capture: &str, packet: u64) {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(in crate::report) fn quoted(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_./:@%+=,-".contains(&b);
     let word = t(word);
     if !word.is_empty() && !word.starts_with('-') && word.bytes().all(plain) {

@@ -10,14 +10,14 @@ use crate::report::model::{
 use crate::report::size::grouped;
 
 /// Incidents, the surest first, then in order of time.
-pub(super) fn by_weight(report: &Report) -> Vec<&Incident> {
+pub(in crate::report) fn by_weight(report: &Report) -> Vec<&Incident> {
     let mut incidents: Vec<&Incident> = report.incidents.iter().collect();
     incidents.sort_by_key(|i| (Reverse(i.verdict), Reverse(i.hosts.len()), i.start));
     incidents
 }
 
 /// The trigger of each host of an incident, in the order of its hosts, none twice.
-pub(super) fn triggers<'a>(report: &'a Report, incident: &'a Incident) -> Vec<&'a Finding> {
+pub(in crate::report) fn triggers<'a>(report: &'a Report, incident: &'a Incident) -> Vec<&'a Finding> {
     let mut found = triggers_by_id(report, incident);
     incident.hosts.iter().filter_map(|host| found.remove(host.trigger.as_deref()?)).collect()
 }
@@ -90,9 +90,6 @@ fn cause(report: &Report, incident: &Incident) -> String {
     if let Some(address) = address {
         text.push_str(&format!(" from {}", t(address)));
     }
-    if let Some(label) = incident.source.as_ref().and_then(|s| s.label.as_deref()) {
-        text.push_str(&format!(", \"{}\",", t(label)));
-    }
     let tool = incident.source.as_ref().and_then(|s| s.tool.as_deref());
     let stray = triggers.iter().find_map(|f| f.stray.as_ref());
     let tool = tool.or_else(|| stray.and_then(|s| s.tool.as_deref()));
@@ -109,8 +106,11 @@ fn cause(report: &Report, incident: &Incident) -> String {
     if probes.len() > 1 {
         names.push(format!("and {} more probes", probes.len() - 1));
     }
-    if !names.is_empty() {
-        text.push_str(&format!(" ({})", names.join(" ")));
+    let label = incident.source.as_ref().and_then(|s| s.label.as_deref()).map(|l| t(l).into_owned());
+    let tool = (!names.is_empty()).then(|| names.join(" "));
+    let known: Vec<String> = label.into_iter().chain(tool).collect();
+    if !known.is_empty() {
+        text.push_str(&format!(" ({})", known.join("; ")));
     }
     text
 }
@@ -145,7 +145,9 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
         let unread = count(report.totals.unread.try_into().unwrap_or(usize::MAX), "input was", "inputs were");
         page.paragraph(&format!("{unread} not read: see \"Inputs\" at the end."));
     }
-    for note in &report.notes {
+    // With no incident what was watched is told at length above; the document's own note says the same.
+    let said = |note: &&String| !(incidents.is_empty() && note.starts_with("No stream of a known protocol"));
+    for note in report.notes.iter().filter(said) {
         page.hang(&format!("Note: {}", t(note)), 0, 2);
     }
     if let Some(date) = page.times.date {
@@ -159,7 +161,7 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
 }
 
 /// The first line when there is no incident.
-fn quiet(report: &Report) -> String {
+pub(in crate::report) fn quiet(report: &Report) -> String {
     let at = |severity| report.findings.iter().filter(|f| f.severity == severity).count();
     match (at(Severity::Critical), at(Severity::Warning)) {
         (0, 0) if !report.oom_events.is_empty() => format!(
@@ -223,10 +225,10 @@ fn watched(page: &mut Page, report: &Report) {
     };
     let totals = &report.totals;
     text.push_str(&format!(
-        "; {}, {} packets, {} TCP flows",
+        "; {}, {} packets, {}",
         count(report.captures.len(), "capture", "captures"),
         grouped(totals.packets),
-        grouped(totals.flows)
+        count(usize::try_from(totals.flows).unwrap_or(usize::MAX), "TCP flow", "TCP flows")
     ));
     let first = report.captures.iter().filter_map(|c| c.first).min();
     let last = report.captures.iter().filter_map(|c| c.last).max();

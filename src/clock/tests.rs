@@ -1,0 +1,167 @@
+//! The truth: all hosts of the recorded incident share one clock within 30 µs, node-a booted at 11:12:08, the
+//! listeners' first resets are packets 483 (node-a), 458 (node-b) and 516 (node-c) of their captures, by tshark.
+
+use super::*;
+use crate::oom::parse_instant;
+use proptest::prelude::*;
+
+fn at(text: &str) -> Timestamp {
+    parse_instant(&format!("2026-11-29T{text}Z")).unwrap()
+}
+
+fn recorded(shift: f64) -> Vec<Crossing> {
+    include_str!("../../testdata/clocks/node-a-node-c.csv")
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+        .map(|l| {
+            let cells: Vec<&str> = l.split(',').collect();
+            let at_c = parse_instant(cells[3]).unwrap();
+            Crossing {
+                identity: cells[0].parse().unwrap(),
+                direction: if cells[1] == "a" { Direction::Forward } else { Direction::Backward },
+                at_first: parse_instant(cells[2]).unwrap(),
+                at_second: at_c.plus_nanos((shift * 1e9) as i64),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn two_captures_of_one_clock_and_one_shifted() {
+    for shift in [0.0, 37.5, -0.25] {
+        let o = between_captures(recorded(shift)).expect("packets");
+        assert_eq!((o.method, o.fits), (Method::BothWays, 178));
+        assert!((o.seconds - shift).abs() <= 30e-6 + o.uncertainty, "{o:?}");
+        assert!(o.uncertainty > 0.0 && o.uncertainty < 1e-3, "{o:?}");
+        assert_eq!(o.may_be_none(), shift == 0.0);
+    }
+    let one: Vec<_> = recorded(37.5).into_iter().filter(|c| c.direction == Direction::Forward).collect();
+    let o = between_captures(one).expect("packets");
+    assert_eq!(o.method, Method::OneWay);
+    assert!((o.seconds - 37.5).abs() <= o.uncertainty, "{o:?}");
+    assert_eq!(between_captures([]), None);
+}
+
+#[test]
+fn a_packet_sent_again_and_a_clock_that_was_set_are_not_believed() {
+    let mut twice = recorded(0.0);
+    let mut again = twice[0];
+    again.at_second = again.at_second.plus_nanos(-9_000_000_000);
+    twice.push(again);
+    let o = between_captures(twice).expect("packets");
+    assert_eq!(o.fits, 177);
+    assert!(o.seconds.abs() < 1e-3);
+    let mut set = recorded(0.0);
+    let last = set.iter().map(|c| c.at_first).max().unwrap();
+    for c in set.iter_mut().filter(|c| c.at_first.plus_nanos(30_000_000_000) > last) {
+        c.at_second = c.at_second.plus_nanos(1_000_000_000);
+    }
+    let o = between_captures(set).expect("packets");
+    assert!(o.uncertainty >= 0.49 && (o.seconds - 0.5).abs() < 0.6, "{o:?}");
+}
+
+const DEATHS: [&str; 3] = ["11:20:52.397160", "11:20:41.440967", "11:21:11.449084"];
+const REAPED: [&str; 3] = ["11:20:52.343700", "11:20:41.429299", "11:21:11.438854"];
+const KILLED: [&str; 3] = ["11:20:49.653666", "11:20:39.381744", "11:21:08.153166"];
+/// Resident memory of each, from the kill lines, in KiB.
+const RSS: [u64; 3] = [12_005_208, 8_203_356, 23_900_112];
+
+#[test]
+fn a_log_against_its_capture() {
+    for shift in [0i64, 40, -28_800] {
+        for (((death, reaped), killed), rss) in DEATHS.iter().zip(REAPED).zip(KILLED).zip(RSS) {
+            let shifted = |t: &str| at(t).plus_nanos(shift * NANOS);
+            let o = log_against_capture(&[at(death)], &[], &[shifted(reaped)], 1e5).expect("fit");
+            assert_eq!((o.method, o.fits), (Method::DeathAgainstReaper, 1));
+            assert!((o.seconds - shift as f64).abs() <= o.uncertainty, "{o:?}");
+            assert!(o.correct(shifted(killed)).seconds_since(at(killed)).abs() <= o.uncertainty);
+            assert_eq!(o.may_be_none(), shift == 0);
+            for rss in [Some(rss * 1024), None] {
+                let kill = Kill { at: shifted(killed), anon_rss_bytes: rss };
+                let o = log_against_capture(&[at(death)], &[kill], &[], 1e5).expect("fit");
+                assert_eq!(o.method, Method::DeathAgainstKill);
+                assert!((o.seconds - shift as f64).abs() <= o.uncertainty, "{o:?}");
+            }
+        }
+    }
+    // Two deaths of one host, lines in another order: joined as they fit.
+    let lines = [at("11:30:40"), at("11:21:20")];
+    let o = log_against_capture(&[at("11:20:40"), at("11:30:00"), at("11:50:00")], &[], &lines, 1e5).expect("fit");
+    assert_eq!(o.fits, 2);
+    assert!((o.seconds - 40.0).abs() <= o.uncertainty, "{o:?}");
+    assert_eq!(log_against_capture(&[at("11:20:40")], &[], &[at("12:20:40")], 60.0), None);
+    assert_eq!(log_against_capture(&[], &[], &lines, 1e5), None);
+}
+
+#[test]
+fn a_boot_time_from_the_death_on_the_wire_is_within_three_seconds() {
+    let death = at(DEATHS[0]);
+    let truth = at("11:12:08");
+    let (killed, reaped) = (Some(521_653_666_000), Some(524_343_700_000));
+    let by_reaper = boot_from_death(death, killed, reaped, None).expect("boot");
+    assert!(by_reaper.at.seconds_since(truth).abs() < 0.1, "{by_reaper:?}");
+    for rss in [Some(RSS[0] * 1024), None] {
+        let by_kill = boot_from_death(death, killed, None, rss).expect("boot");
+        let off = by_kill.at.seconds_since(truth).abs();
+        assert!(off < 3.0 && off <= by_kill.uncertainty, "{by_kill:?}");
+    }
+    assert_eq!(boot_from_death(death, Some(2), Some(1), None), None);
+    assert_eq!(boot_from_death(death, None, None, None), None);
+    assert_eq!(boot_from_death(death, Some(i64::MAX), None, Some(u64::MAX)), None);
+}
+
+#[test]
+fn logs_that_all_miss_by_one_zone() {
+    let lags = [29.0, 39.0, 58.0];
+    let misses = |shift: f64, most: f64| lags.map(|l| Miss { seconds: l + shift, least: 0.0, most });
+    for (hours, zone) in [(8.0, "+08:00"), (-5.0, "-05:00"), (5.75, "+05:45")] {
+        for most in [120.0, 900.0] {
+            let q = common_quarter_hour(&misses(hours * 3600.0, most)).expect("a zone");
+            assert_eq!((q.zone().as_str(), q.fits), (zone, 3));
+            assert!(q.chance < 0.1 && q.seconds() == (hours * 3600.0) as i64, "{q:?}");
+        }
+    }
+    // Right as they are; not of one zone; off by no zone.
+    assert_eq!(common_quarter_hour(&misses(0.0, 900.0)), None);
+    assert_eq!(common_quarter_hour(&misses(40.0 * 3600.0, 120.0)), None);
+    assert_eq!(common_quarter_hour(&misses(400.0, 120.0)), None);
+    let mut mixed = misses(28_800.0, 120.0);
+    mixed[1].seconds -= 3600.0;
+    assert_eq!(common_quarter_hour(&mixed), None);
+    assert_eq!(common_quarter_hour(&[]), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the paths take, the truth lies within the uncertainty.
+    #[test]
+    fn the_truth_lies_within_the_uncertainty(
+        offset in -1e5..1e5f64,
+        packets in proptest::collection::vec((0.0..50.0f64, any::<bool>(), 0.0..0.5f64), 1..60),
+    ) {
+        let mut both = [false; 2];
+        let crossings: Vec<_> = packets.iter().enumerate().map(|(n, (t, forward, delay))| {
+            both[usize::from(*forward)] = true;
+            let sent = at("11:20:00").plus_nanos((t * 1e9) as i64);
+            let (first, second) = if *forward { (0.0, offset + delay) } else { (*delay, offset) };
+            Crossing {
+                identity: n as u64,
+                direction: if *forward { Direction::Forward } else { Direction::Backward },
+                at_first: sent.plus_nanos((first * 1e9) as i64),
+                at_second: sent.plus_nanos((second * 1e9) as i64),
+            }
+        }).collect();
+        let o = between_captures(crossings).expect("packets");
+        prop_assert!(!(both[0] && both[1]) || (o.seconds - offset).abs() <= o.uncertainty + 1e-6, "{:?}", o);
+    }
+
+    #[test]
+    fn extremes_do_not_panic(a in any::<i64>(), b in any::<i64>(), c in any::<i64>()) {
+        let t = Timestamp;
+        log_against_capture(&[t(a)], &[Kill { at: t(b), anon_rss_bytes: Some(c.unsigned_abs()) }], &[t(c)], f64::INFINITY);
+        boot_from_death(t(a), Some(b), Some(c), Some(b.unsigned_abs()));
+        between_captures([Crossing { identity: 1, direction: Direction::Forward, at_first: t(a), at_second: t(b) }]);
+        common_quarter_hour(&[Miss { seconds: a as f64, least: b as f64, most: c as f64 }]);
+    }
+}

@@ -1,0 +1,259 @@
+//! What the traffic of a store teaches of other listeners and of the job: where its workers' store is, which bootstrap
+//! roots and pairs its ranks will speak to, who takes part.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::answer::Answer;
+use super::elastic::{Agent, ElasticState, parse_elastic_state};
+use super::gloo_blob::parse_gloo_blob;
+use super::key::{Purpose, purpose};
+use super::request::Message;
+use super::unique_id::{UNIQUE_ID_BYTES, parse_nccl_unique_id};
+use super::{Field, Operation};
+use crate::net::Endpoint;
+use crate::stream::PacketRef;
+use crate::time::Timestamp;
+
+/// Requests whose keys are remembered until their answer.
+const PENDING: usize = 64;
+/// Ids, stores and jobs kept a connection.
+const KEPT: usize = 64;
+/// Ranks and agents kept a connection.
+const MEMBERS: usize = 4096;
+
+/// Where something was said.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Said {
+    /// When.
+    pub time: Timestamp,
+    /// In which packet.
+    pub packet: PacketRef,
+}
+
+/// A bootstrap root, named by a stored `ncclUniqueId`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedRoot {
+    /// The first eight bytes of the id as on the wire, little-endian; `None` before NCCL 2.16.2.
+    pub magic: Option<u64>,
+    /// Where the root listens.
+    pub root: Endpoint,
+    /// The key that holds the id.
+    pub key: Vec<u8>,
+    /// Where the id was first seen.
+    pub said: Said,
+}
+
+/// The workers' own store, named by an elastic rendezvous.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedStore {
+    /// `MASTER_ADDR`.
+    pub address: Option<String>,
+    /// `MASTER_PORT`.
+    pub port: Option<u16>,
+    /// Where the later of both was first seen.
+    pub said: Said,
+}
+
+/// An elastic job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ElasticJob {
+    /// The latest state seen.
+    pub state: ElasticState,
+    /// Where that was.
+    pub said: Said,
+    /// When each agent was first and last heard of: its own heartbeats, where it gave any.
+    pub agents: Vec<(Agent, Timestamp, Timestamp)>,
+}
+
+/// What one connection taught. Bounded.
+#[derive(Clone, Default, Debug)]
+pub struct Learned {
+    /// Bootstrap roots.
+    pub roots: Vec<NamedRoot>,
+    /// Workers' stores, by the rendezvous round that names them.
+    pub stores: BTreeMap<String, NamedStore>,
+    /// Gloo addresses by group and rank: where the rank waits for its pairs (up to 1.13 one address a peer).
+    pub gloo: BTreeMap<(String, u64), (Vec<Endpoint>, Said)>,
+    /// Elastic jobs by run id.
+    pub jobs: BTreeMap<String, ElasticJob>,
+    /// The highest count of `init/`: how many workers joined.
+    pub joined: u64,
+    pending: VecDeque<(u64, Vec<Field>)>,
+}
+
+impl Learned {
+    /// Takes note of a request: what it writes is known now, what it reads when it is answered.
+    pub(super) fn request(&mut self, m: &Message) {
+        let said = Said { time: m.time, packet: m.last };
+        match m.query {
+            Operation::Set | Operation::MultiSet | Operation::Append => {
+                for (key, value) in m.keys.iter().zip(&m.values) {
+                    self.value(key, value, said);
+                }
+            }
+            Operation::CompareSet => {
+                if let (Some(key), Some(desired)) = (m.keys.first(), m.values.get(1)) {
+                    self.value(key, desired, said);
+                }
+                self.remember(m);
+            }
+            Operation::Get | Operation::MultiGet | Operation::Add => self.remember(m),
+            _ => {}
+        }
+    }
+
+    fn remember(&mut self, m: &Message) {
+        if self.pending.len() >= PENDING {
+            self.pending.pop_front();
+        }
+        self.pending.push_back((m.id, m.keys.clone()));
+    }
+
+    /// Takes note of an answer.
+    pub(super) fn answer(&mut self, a: &Answer) {
+        let Some(at) = self.pending.iter().position(|(id, _)| *id == a.request) else { return };
+        let Some((_, keys)) = self.pending.remove(at) else { return };
+        let said = Said { time: a.time, packet: a.last };
+        if a.query == Operation::Add {
+            if keys.first().is_some_and(|k| k.bytes == b"init/") {
+                self.joined = self.joined.max(a.number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0));
+            }
+            return;
+        }
+        for (key, value) in keys.iter().zip(&a.fields) {
+            self.value(key, value, said);
+        }
+    }
+
+    fn value(&mut self, key: &Field, value: &Field, said: Said) {
+        if !key.is_whole() || !value.is_whole() || value.bytes.is_empty() {
+            return;
+        }
+        match purpose(&key.bytes, Some(&value.bytes)) {
+            Some(Purpose::NcclUniqueId) => self.root(&key.bytes, &value.bytes, said),
+            Some(Purpose::MasterAddress) => {
+                let text = String::from_utf8_lossy(&value.bytes).into_owned();
+                if let Some(store) = self.store(&key.bytes, said) {
+                    store.address.get_or_insert(text);
+                }
+            }
+            Some(Purpose::MasterPort) => {
+                let port = std::str::from_utf8(&value.bytes).ok().and_then(|t| t.trim().parse().ok());
+                if let Some(store) = self.store(&key.bytes, said) {
+                    store.port = store.port.or(port);
+                }
+            }
+            Some(Purpose::GlooAddress) => self.pair(&key.bytes, &value.bytes, said),
+            Some(Purpose::ElasticState) => self.elastic(&key.bytes, &value.bytes, said),
+            _ => {}
+        }
+    }
+
+    fn root(&mut self, key: &[u8], value: &[u8], said: Said) {
+        if value.len() != UNIQUE_ID_BYTES || self.roots.len() >= KEPT {
+            return;
+        }
+        if let Some(id) = parse_nccl_unique_id(value)
+            && !self.roots.iter().any(|r| r.root == id.root && r.magic == id.magic)
+        {
+            self.roots.push(NamedRoot { magic: id.magic, root: id.root, key: key.to_vec(), said });
+        }
+    }
+
+    /// The workers' store of the round that a `…/MASTER_ADDR` or `…/MASTER_PORT` key belongs to.
+    fn store(&mut self, key: &[u8], said: Said) -> Option<&mut NamedStore> {
+        let text = String::from_utf8_lossy(key);
+        let round = text.rsplit_once('/')?.0.to_string();
+        if self.stores.len() >= KEPT && !self.stores.contains_key(&round) {
+            return None;
+        }
+        let store = self.stores.entry(round).or_insert(NamedStore { address: None, port: None, said });
+        if store.address.is_none() || store.port.is_none() {
+            store.said = said;
+        }
+        Some(store)
+    }
+
+    fn pair(&mut self, key: &[u8], value: &[u8], said: Said) {
+        let text = String::from_utf8_lossy(key).into_owned();
+        let Some((group, rank)) = text.rsplit_once('/') else { return };
+        let (Ok(rank), mut endpoints) = (rank.parse::<u64>(), parse_gloo_blob(value)) else { return };
+        endpoints.truncate(MEMBERS);
+        if self.gloo.len() < MEMBERS && !endpoints.is_empty() {
+            self.gloo.entry((group.to_string(), rank)).or_insert((endpoints, said));
+        }
+    }
+
+    fn elastic(&mut self, key: &[u8], value: &[u8], said: Said) {
+        let text = String::from_utf8_lossy(key).into_owned();
+        let Some(run_id) = text.strip_prefix("/torch.rendezvous.") else { return };
+        let Ok(Some(state)) = parse_elastic_state(value) else { return };
+        if self.jobs.len() >= KEPT && !self.jobs.contains_key(run_id) {
+            return;
+        }
+        let job = self.jobs.entry(run_id.to_string()).or_insert_with(|| ElasticJob {
+            state: state.clone(),
+            said,
+            agents: Vec::new(),
+        });
+        let known = state.participants.iter().map(|(a, _)| a).chain(&state.wait_list);
+        for agent in known {
+            let beat = state.last_heartbeats.iter().find(|(a, _)| a == agent).map(|(_, t)| *t);
+            let room = job.agents.len() < MEMBERS;
+            match job.agents.iter_mut().find(|(a, _, _)| a == agent) {
+                Some((_, _, last)) => *last = (*last).max(beat.unwrap_or(*last)),
+                None if room => {
+                    job.agents.push((agent.clone(), said.time, beat.unwrap_or(said.time)));
+                }
+                None => {}
+            }
+        }
+        if said >= job.said {
+            job.state = state;
+            job.said = said;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{connections, decode_as};
+    use super::super::{Dialect, Event};
+    use super::*;
+
+    fn taught(capture: &str, port: u16) -> Vec<Learned> {
+        connections(capture, port)
+            .values()
+            .map(|pieces| {
+                let mut learned = Learned::default();
+                for event in decode_as(Dialect::D, pieces, false) {
+                    match event {
+                        Event::Request(m) => learned.request(&m),
+                        Event::Answer(a) => learned.answer(&a),
+                        _ => {}
+                    }
+                }
+                learned
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_rendezvous_names_its_job_and_the_workers_store() {
+        let all = taught("torchrun/node-b.pcap", 29400);
+        let stores: Vec<_> = all.iter().flat_map(|l| l.stores.values()).collect();
+        assert!(stores.iter().any(|s| s.port == Some(33281) && s.address.is_some()), "{stores:?}");
+        let job = all.iter().find_map(|l| l.jobs.get("exp42")).expect("the run id");
+        assert_eq!(job.agents.len(), 3);
+    }
+
+    #[test]
+    fn ranks_are_named_by_their_gloo_addresses() {
+        let all = taught("torchrun/node-b.pcap", 33281);
+        let mut ranks: Vec<u64> = all.iter().flat_map(|l| l.gloo.keys().map(|(_, r)| *r)).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        assert_eq!(ranks, [0, 1, 2, 3, 4, 5]);
+        assert!(all.iter().any(|l| l.joined >= 2));
+    }
+}

@@ -1,0 +1,263 @@
+//! Packets of captures, with comments that say what was found in them, as pcapng.
+//!
+//! Captures are read again, by packet number. Packets come out as they went in: the same bytes, times to the
+//! nanosecond, link types and lengths on the wire.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use super::carve_flows::Flows;
+use super::escape::{clean, clean_text};
+use super::model::{Finding, Report, Severity};
+use crate::capture::{CaptureError, Limits, LinkType, Packet, Reader, Writer};
+use crate::time::Timestamp;
+
+/// Carved bytes that are held to be put in order of time; beyond, the file is in order piece by piece.
+const SORTED_BYTES: usize = 64 << 20;
+
+/// Why packets could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CarveError {
+    /// The output is one of the captures.
+    #[error("{0}: is one of the captures that are read; the output must be another file")]
+    OverInput(String),
+    /// The capture came through a pipe.
+    #[error("a capture that came through a pipe cannot be read again; save it to a file first")]
+    Pipe,
+    /// Not one capture.
+    #[error("one capture was required to be annotated, {0} were read")]
+    NotOne(usize),
+    /// Two captures print alike.
+    #[error("{0}: two captures have paths that are printed so; rename one")]
+    Ambiguous(String),
+    /// Reading again failed.
+    #[error(transparent)]
+    Read(#[from] CaptureError),
+    /// Writing failed.
+    #[error("{path}: cannot write")]
+    Write {
+        /// The output, cleaned.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Written {
+    /// Packets.
+    pub packets: u64,
+    /// Of these, with a comment.
+    pub comments: u64,
+}
+
+/// Writes the flows of all findings at warning or above to `path`, with a comment on each flagged packet.
+///
+/// A flow comes whole, from its handshake to its end, out of the capture that the finding names: what the server did
+/// afterwards is part of the evidence, and a claim is judged by it when the file is analyzed again. (A listener's silence
+/// and death are judged by its other connections, which are not carved.) Packets are in order of time (up to
+/// 64 MiB of them; beyond that, piece by piece). `captures` are the files, in the order of `report.captures`.
+///
+/// # Errors
+/// When a capture cannot be read again or `path` cannot be written.
+pub fn carve(report: &Report, captures: &[PathBuf], path: &Path) -> Result<Written, CarveError> {
+    let flagged = report.findings.iter().filter(|f| f.severity >= Severity::Warning);
+    let mut by_capture: HashMap<&str, Vec<&Finding>> = HashMap::new();
+    for f in flagged {
+        by_capture.entry(f.capture.as_deref().unwrap_or_default()).or_default().push(f);
+    }
+    unambiguous(report, |path| by_capture.contains_key(path))?;
+    not_over_input(path, captures)?;
+    let mut out = Output::create(path)?;
+    let mut held: Vec<Kept> = Vec::new();
+    let mut bytes = 0;
+    for (capture, file) in report.captures.iter().zip(captures) {
+        let Some(findings) = by_capture.get(capture.path.as_str()) else { continue };
+        let comments = comments(&capture.path, findings);
+        let mut flows = Flows::of(findings);
+        let mut reader = open(file)?;
+        while let Some(packet) = reader.next()? {
+            let earlier = flows.take(&packet);
+            let wanted = earlier.wanted || comments.contains_key(&packet.number);
+            let mut kept: Vec<Kept> = earlier.fragments;
+            if wanted {
+                let comment = comments.get(&packet.number).cloned();
+                kept.push(Kept { comment, ..Kept::of(&packet) });
+            }
+            for mut k in kept {
+                let interface = reader.summary().interfaces.get(k.interface as usize);
+                k.snaplen = interface.and_then(|i| i.snaplen).unwrap_or(0);
+                k.name = name_of(capture.host.as_deref(), interface.map_or("", |i| i.name.as_str()));
+                bytes += k.data.len() + size_of::<Kept>();
+                held.push(k);
+            }
+            if bytes > SORTED_BYTES {
+                out.put(&mut held)?;
+                bytes = 0;
+            }
+        }
+    }
+    out.put(&mut held)?;
+    out.finish()
+}
+
+/// Writes all of the one capture that was read to `path`, with a comment on each packet that a finding is about, of any
+/// severity. Packets keep their numbers. Comments that the capture held before are not kept.
+///
+/// # Errors
+/// When there is not one capture, it cannot be read again, or `path` cannot be written.
+pub fn annotate(report: &Report, captures: &[PathBuf], path: &Path) -> Result<Written, CarveError> {
+    let ([capture], [file]) = (report.captures.as_slice(), captures) else {
+        return Err(CarveError::NotOne(report.captures.len()));
+    };
+    not_over_input(path, captures)?;
+    let findings: Vec<&Finding> = report.findings.iter().collect();
+    let comments = comments(&capture.path, &findings);
+    let mut out = Output::create(path)?;
+    let mut reader = open(file)?;
+    while let Some(packet) = reader.next()? {
+        let kept = Kept::of(&packet);
+        let interface = reader.summary().interfaces.get(kept.interface as usize);
+        let (snaplen, name) = interface.map_or((0, ""), |i| (i.snaplen.unwrap_or(0), i.name.as_str()));
+        out.write(&kept.packet(), snaplen, name, comments.get(&kept.number).map(String::as_str))?;
+    }
+    out.finish()
+}
+
+/// One packet, kept until it is written.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    time: Timestamp,
+    number: u64,
+    link_type: LinkType,
+    interface: u32,
+    original_length: u32,
+    pub(super) data: Vec<u8>,
+    snaplen: u32,
+    name: String,
+    comment: Option<String>,
+}
+
+impl Kept {
+    pub(super) fn of(p: &Packet<'_>) -> Kept {
+        Kept {
+            time: p.time,
+            number: p.number,
+            link_type: p.link_type,
+            interface: p.interface,
+            original_length: p.original_length,
+            data: p.data.to_vec(),
+            snaplen: 0,
+            name: String::new(),
+            comment: None,
+        }
+    }
+
+    fn packet(&self) -> Packet<'_> {
+        Packet {
+            number: self.number,
+            time: self.time,
+            link_type: self.link_type,
+            interface: self.interface,
+            original_length: self.original_length,
+            data: &self.data,
+        }
+    }
+}
+
+/// The file in the making.
+struct Output {
+    writer: Writer<BufWriter<File>>,
+    path: String,
+    written: Written,
+}
+
+impl Output {
+    fn create(path: &Path) -> Result<Output, CarveError> {
+        let shown = clean(path.to_string_lossy().as_bytes(), 400);
+        let application = concat!("rdzvscope ", env!("CARGO_PKG_VERSION"));
+        File::create(path)
+            .and_then(|file| Writer::new(BufWriter::new(file), application))
+            .map(|writer| Output { writer, path: shown.clone(), written: Written::default() })
+            .map_err(|source| CarveError::Write { path: shown, source })
+    }
+
+    fn write(&mut self, p: &Packet<'_>, snaplen: u32, name: &str, comment: Option<&str>) -> Result<(), CarveError> {
+        self.written.packets += 1;
+        self.written.comments += u64::from(comment.is_some());
+        let path = &self.path;
+        self.writer
+            .write(p, snaplen, &clean(name.as_bytes(), 100), comment)
+            .map_err(|source| CarveError::Write { path: path.clone(), source })
+    }
+
+    /// Writes what is held, in order of time, and lets go of it.
+    fn put(&mut self, held: &mut Vec<Kept>) -> Result<(), CarveError> {
+        // Stable: packets of one instant stay in the order in which they were captured.
+        held.sort_by_key(|k| k.time);
+        for k in held.drain(..) {
+            self.write(&k.packet(), k.snaplen, &k.name, k.comment.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Written, CarveError> {
+        let (path, written) = (self.path, self.written);
+        self.writer.finish().map(|_| written).map_err(|source| CarveError::Write { path, source })
+    }
+}
+
+/// What the packets of one capture are told to be, by number.
+fn comments(capture: &str, findings: &[&Finding]) -> BTreeMap<u64, String> {
+    let mut lines: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for f in findings {
+        let text = format!("rdzvscope {} {} {}: {}", f.severity, f.id, f.rule, f.explanation);
+        let own = f.packet.filter(|_| f.capture.as_deref() == Some(capture));
+        let seen = f.sightings.iter().filter(|s| s.capture == capture).filter_map(|s| s.packet);
+        for number in own.into_iter().chain(seen) {
+            let of_packet = lines.entry(number).or_default();
+            if of_packet.len() < 16 {
+                of_packet.push(clean_text(&text).into_owned());
+            }
+        }
+        // The other packets of a message that came in pieces.
+        for number in f.packets.iter().filter(|n| own.is_some_and(|o| o != **n)) {
+            let of_packet = lines.entry(*number).or_default();
+            if of_packet.len() < 16 {
+                of_packet.push(format!("rdzvscope {} {} {}: a part of this message", f.severity, f.id, f.rule));
+            }
+        }
+    }
+    lines.into_iter().map(|(number, texts)| (number, texts.join(" | "))).collect()
+}
+
+/// `node-a eth0`: several captures in one file are told apart by their interfaces' names.
+fn name_of(host: Option<&str>, interface: &str) -> String {
+    [host.unwrap_or_default(), interface].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn open(file: &Path) -> Result<Reader, CarveError> {
+    if file.as_os_str() == "-" {
+        return Err(CarveError::Pipe);
+    }
+    Ok(Reader::open(file, &Limits::default())?)
+}
+
+fn unambiguous(report: &Report, wanted: impl Fn(&str) -> bool) -> Result<(), CarveError> {
+    let mut seen = HashSet::new();
+    match report.captures.iter().find(|c| !seen.insert(c.path.as_str()) && wanted(&c.path)) {
+        Some(twice) => Err(CarveError::Ambiguous(twice.path.clone())),
+        None => Ok(()),
+    }
+}
+
+fn not_over_input(path: &Path, captures: &[PathBuf]) -> Result<(), CarveError> {
+    let Ok(output) = path.canonicalize() else { return Ok(()) };
+    match captures.iter().find(|c| c.canonicalize().is_ok_and(|c| c == output)) {
+        Some(input) => Err(CarveError::OverInput(clean(input.to_string_lossy().as_bytes(), 400))),
+        None => Ok(()),
+    }
+}

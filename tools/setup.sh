@@ -1,0 +1,50 @@
+#!/bin/sh
+# setup.sh build|test: installs what is missing, by the package manager, on Debian and its relatives.
+#
+# build: a C compiler (zstd and xz are compiled in) and libpcap's headers. test: besides, the programs that tests compare
+# with (tshark, nmap, tcpdump) or run on (python3). Tests skip a comparison, and say so, where its program is missing.
+set -eu
+
+want="${1:-build}"
+missing=""
+
+need() { # need COMMAND PACKAGE
+    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+
+need cc gcc
+need ld binutils
+[ -e /usr/include/pcap/pcap.h ] || [ -e /usr/include/pcap.h ] || missing="$missing libpcap-dev"
+[ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
+if [ "$want" = test ]; then
+    need tshark tshark
+    need nmap nmap
+    need tcpdump tcpdump
+    need python3 python3
+fi
+
+if [ -n "$missing" ]; then
+    if command -v apt-get >/dev/null 2>&1; then
+        root=""
+        if [ "$(id -u)" != 0 ]; then
+            command -v sudo >/dev/null 2>&1 || {
+                echo "setup: missing:$missing; install them as root: apt-get install$missing" >&2
+                exit 1
+            }
+            root="sudo"
+        fi
+        echo "setup: installing$missing"
+        export DEBIAN_FRONTEND=noninteractive
+        $root apt-get update -qq
+        # shellcheck disable=SC2086
+        $root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    else
+        echo "setup: missing:$missing; install them with your package manager (names are Debian's)" >&2
+        [ "$want" = test ] || exit 1
+    fi
+fi
+
+command -v cargo >/dev/null 2>&1 || {
+    echo "setup: no cargo: install Rust 1.88 or later (https://rustup.rs, or the rustc and cargo packages of Debian testing)" >&2
+    exit 1
+}
