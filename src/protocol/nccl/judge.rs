@@ -1,0 +1,465 @@
+//! Conclusions about one listener, from all its connections.
+
+use std::collections::BTreeMap;
+
+use super::Purpose;
+use super::communicator::Communicator;
+use super::deed::{Deed, Standing, closed, standing};
+use super::facts::Facts;
+use super::fate::{Fate, Outcome, fate};
+use super::network::{Flow, Listener};
+use super::role::Role;
+use super::verdict::{Effect, Verdict, fixed_in, verdict};
+use super::version::{Version, Versions};
+use crate::net::{Address, Endpoint};
+use crate::stream::PacketRef;
+use crate::time::Timestamp;
+use crate::words::Severity;
+
+/// Strays that are judged one by one; a flood adds nothing.
+const JUDGED: usize = 4096;
+
+/// What follows from the connections of a listener.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Conclusion {
+    /// The rule, `nccl-…`.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// When.
+    pub time: Timestamp,
+    /// The packet to look at.
+    pub packet: Option<PacketRef>,
+    /// Who did it.
+    pub source: Endpoint,
+    /// To whom.
+    pub target: Endpoint,
+    /// What the listener does with it, by release.
+    pub effect: Option<Effect>,
+    /// How often the same source did the same.
+    pub occurrences: u64,
+    /// What happened, in words.
+    pub explanation: String,
+    /// Why that is so.
+    pub evidence: Vec<String>,
+}
+
+/// All of it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Judgement {
+    /// In order of time.
+    pub conclusions: Vec<Conclusion>,
+    /// Of a root: what became of it.
+    pub fate: Option<Fate>,
+}
+
+/// A connection that is none of NCCL's own, with what the releases do about it.
+pub(super) struct Stray<'a> {
+    pub(super) flow: &'a Flow<'a>,
+    pub(super) deed: Deed,
+    pub(super) verdicts: Vec<(Version, Verdict)>,
+    /// When it takes effect.
+    pub(super) time: Timestamp,
+    pub(super) packet: PacketRef,
+}
+
+impl Stray<'_> {
+    pub(super) fn worst(&self) -> Effect {
+        self.verdicts.iter().map(|(_, v)| v.effect).max().unwrap_or(Effect::Serves)
+    }
+
+    pub(super) fn all(&self, effect: Effect) -> bool {
+        !self.verdicts.is_empty() && self.verdicts.iter().all(|(_, v)| v.effect == effect)
+    }
+
+    /// `dies up to 2.26.2, closes from 2.27.3 on (fixed in 2.27.3)`.
+    fn by_release(&self, listener: &Listener) -> String {
+        let mut runs: Vec<(Effect, Version, Version)> = Vec::new();
+        for (version, v) in &self.verdicts {
+            match runs.last_mut() {
+                Some(last) if last.0 == v.effect => last.2 = *version,
+                _ => runs.push((v.effect, *version, *version)),
+            }
+        }
+        let texts: Vec<String> = runs
+            .iter()
+            .map(|(e, a, b)| {
+                format!(
+                    "{} {} ({})",
+                    listener.role.map_or("the listener", Role::name),
+                    verb(*e, listener.role),
+                    Versions { since: *a, until: *b }
+                )
+            })
+            .collect();
+        let head = self.flow.facts.map_or(&[][..], |f| &f.head);
+        let magic = self.magic(listener);
+        let fix = self
+            .verdicts
+            .iter()
+            .find_map(|(v, w)| fixed_in(listener.role.unwrap_or(Role::Root), *v, w.effect, head, magic));
+        let fix = fix.map_or_else(String::new, |f| format!("; fixed in {f}"));
+        format!("{}{fix}", texts.join("; "))
+    }
+
+    fn magic(&self, listener: &Listener) -> u64 {
+        right_magic(listener, self.flow.facts, self.deed)
+    }
+}
+
+/// The magic that counts as right: the listener's; unknown, the one that a well-formed handshake carries, or eight
+/// bytes that were followed by nothing.
+fn right_magic(listener: &Listener, facts: Option<&Facts>, deed: Deed) -> u64 {
+    let sent = || {
+        let head = facts.filter(|_| deed == Deed::NoType)?.head.get(..8)?;
+        Some(u64::from_le_bytes(head.try_into().ok()?))
+    };
+    listener.magic.or_else(|| facts.and_then(Facts::magic)).or_else(sent).unwrap_or(0)
+}
+
+fn verb(e: Effect, role: Option<Role>) -> &'static str {
+    match e {
+        Effect::Dies if matches!(role, Some(Role::Ring | Role::Peer | Role::Reply | Role::Net)) => {
+            "fails at its next accept, whenever that is"
+        }
+        Effect::Serves => "takes it as one of its own",
+        Effect::Closes => "closes it and goes on",
+        Effect::Waits => "waits for it and serves nobody else",
+        Effect::Allocates => "allocates what it declares",
+        Effect::Spins => "keeps one core busy and serves nobody",
+        Effect::Dies => "fails",
+        Effect::Killed => "takes its whole process down",
+    }
+}
+
+/// Judges one listener.
+///
+/// `flows`: its connections, in any order. `communicator`: the one whose root it is, where it is one.
+/// `hint`: releases that other listeners of the same host speak, used where its own say nothing.
+pub fn judge(
+    listener: &Listener,
+    communicator: Option<&Communicator>,
+    hint: Option<Versions>,
+    flows: &[Flow<'_>],
+) -> Judgement {
+    if listener.text {
+        // The text service of RAS answers whatever it is sent; a scan there is harmless by design.
+        return Judgement::default();
+    }
+    let mut flows: Vec<&Flow<'_>> = flows.iter().collect();
+    flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
+    let mut versions = listener.versions;
+    let mut assumed = None;
+    if let Some(both) = hint.and_then(|h| h.and(versions)).filter(|b| *b != versions) {
+        versions = both;
+        assumed = Some(both);
+    }
+    let records: Vec<_> = flows.iter().map(|f| f.record).collect();
+    let ladder = super::ladder(&records);
+    if let Some(both) = ladder.as_ref().and_then(|l| l.versions.and(versions)) {
+        versions = both;
+    }
+    let standings: Vec<Standing> = flows.iter().map(|f| standing(listener, f)).collect();
+    let mut strays: Vec<Stray<'_>> = flows
+        .iter()
+        .zip(&standings)
+        .filter_map(|(f, s)| if let Standing::Stray(d) = s { Some(stray(listener, versions, f, *d)) } else { None })
+        .take(JUDGED)
+        .collect();
+    let own: Vec<&Flow<'_>> =
+        flows.iter().zip(&standings).filter(|(_, s)| **s == Standing::Own).map(|(f, _)| *f).collect();
+    // Cut short by the listener's side, but with the right magic: it would have been one.
+    let cut = |f: &Flow<'_>, s: &Standing| {
+        *s == Standing::Unclear && listener.magic.is_some() && f.facts.and_then(Facts::magic) == listener.magic
+    };
+    let unread: Vec<&Flow<'_>> =
+        flows.iter().zip(&standings).filter(|(f, s)| **s == Standing::Own || cut(f, s)).map(|(f, _)| *f).collect();
+    let mut out = Judgement::default();
+    let is_root = matches!(listener.role, Some(Role::Root) | None);
+    if is_root {
+        strays.extend(quarrels(&own));
+        strays.sort_by_key(|s| (s.time, s.packet));
+        let fate = fate(&flows, &unread, &strays, communicator);
+        root(listener, &flows, &own, &strays, &fate, ladder.as_ref(), communicator, &mut out.conclusions);
+        out.fate = Some(fate);
+    }
+    let survived = out.fate.as_ref().is_some_and(|f| f.outcome == Outcome::Completed);
+    tell_strays(listener, &strays, survived, &mut out.conclusions);
+    match listener.role {
+        Some(Role::Proxy | Role::Ras) => spinning(listener, &strays, &own, &mut out.conclusions),
+        Some(Role::Ring | Role::Peer | Role::Reply) => fuses(listener, &strays, &own, &mut out.conclusions),
+        _ => {}
+    }
+    if let Some(v) = assumed {
+        let text = format!("assumed: NCCL {v}, as other bootstrap roots of the same host");
+        out.conclusions.iter_mut().filter(|c| c.effect.is_some()).for_each(|c| c.evidence.push(text.clone()));
+    }
+    out.conclusions.sort_by(|a, b| (a.time, a.packet, a.rule).cmp(&(b.time, b.packet, b.rule)));
+    out
+}
+
+fn stray<'a>(listener: &Listener, versions: Versions, flow: &'a Flow<'a>, deed: Deed) -> Stray<'a> {
+    let record = flow.record;
+    let head = flow.facts.map_or(&[][..], |f| &f.head);
+    let whole: Vec<u8>;
+    // The head is 32 bytes; a check-in is longer, and what its frame declares is what counts.
+    let sent = match flow.facts.and_then(|f| f.check_in) {
+        Some((c, _)) => {
+            whole = rebuilt(head, &c);
+            &whole
+        }
+        None => head,
+    };
+    let magic = right_magic(listener, flow.facts, deed);
+    let role = listener.role.unwrap_or(Role::Root);
+    let closes = closed(record).is_some();
+    let verdicts = versions.representatives().map(|v| (v, verdict(role, v, magic, &[], &[sent], closes))).collect();
+    let last = flow.facts.and_then(|f| f.client).map(|(_, last)| last);
+    let by_close = (record.client_closed().unwrap_or(record.last), record.first_packet);
+    let (time, packet) = match last {
+        Some(place) if !deed.counts_at_close() => (place.time, place.packet),
+        _ => by_close,
+    };
+    Stray { flow, deed, verdicts, time, packet }
+}
+
+/// A check-in as the model reads it: its head, and zeros for the addresses behind.
+fn rebuilt(head: &[u8], c: &super::CheckIn) -> Vec<u8> {
+    let mut bytes = head.to_vec();
+    bytes.resize(if c.versions.until.0 < 20800 { 140 } else { 192 }, 0);
+    bytes
+}
+
+/// Ranks that disagree with the first one, and ranks that come twice. None of them is a scan.
+fn quarrels<'a>(own: &[&'a Flow<'a>]) -> Vec<Stray<'a>> {
+    let mut first: Option<i32> = None;
+    let mut seen: BTreeMap<i32, Option<Endpoint>> = BTreeMap::new();
+    let mut out = Vec::new();
+    let mut check_ins: Vec<_> = own.iter().filter_map(|f| Some((*f, f.facts?.check_in?))).collect();
+    check_ins.sort_by_key(|(_, (_, place))| (place.time, place.packet));
+    for (flow, (c, place)) in check_ins.into_iter().take(JUDGED) {
+        let deed = match first {
+            Some(n) if n != c.nranks => Some(Deed::Disagrees { first: n, this: c.nranks }),
+            _ => seen.insert(c.rank, c.ring).filter(|ring| *ring != c.ring).map(|_| Deed::Duplicate(c.rank)),
+        };
+        first = first.or(Some(c.nranks));
+        if let Some(deed) = deed {
+            let v = Verdict { effect: Effect::Dies, reason: "ranks that contradict each other end the root" };
+            let verdicts = c.versions.representatives().map(|r| (r, v)).collect();
+            out.push(Stray { flow, deed, verdicts, time: place.time, packet: place.packet });
+        }
+    }
+    out
+}
+
+#[allow(clippy::too_many_arguments)]
+fn root(
+    listener: &Listener,
+    flows: &[&Flow<'_>],
+    own: &[&Flow<'_>],
+    strays: &[Stray<'_>],
+    fate: &Fate,
+    ladder: Option<&super::Ladder>,
+    communicator: Option<&Communicator>,
+    out: &mut Vec<Conclusion>,
+) {
+    let target = listener.endpoint;
+    let name = if listener.role.is_some() { "bootstrap root" } else { "possible bootstrap root" };
+    let dead = matches!(fate.outcome, Outcome::Died | Outcome::Killed);
+    let cause = fate.cause.and_then(|i| strays.get(i));
+    if dead && let Some(cause) = cause {
+        let what = if fate.outcome == Outcome::Killed {
+            "and its whole process went down"
+        } else {
+            "and the root ended with an error"
+        };
+        let mut evidence = vec![cause.by_release(listener), fate.sign.clone()];
+        evidence.extend(ladder.map(|l| l.text.clone()));
+        if listener.role.is_none() {
+            evidence.push("nothing but the named port says that it is one".to_string());
+        }
+        out.push(Conclusion {
+            rule: "nccl-root-died",
+            severity: Severity::Critical,
+            time: cause.time,
+            packet: Some(cause.packet),
+            source: cause.flow.record.client(),
+            target,
+            effect: Some(cause.worst()),
+            occurrences: 1,
+            explanation: format!("{} {}; the {name} {target} stopped at it {what}. Ranks that come later are refused; ranks that had checked in wait for ever.", cause.flow.record.client(), cause.deed),
+            evidence,
+        });
+    }
+    if fate.outcome == Outcome::Completed {
+        return;
+    }
+    let mut refused: BTreeMap<Address, Vec<&Flow<'_>>> = BTreeMap::new();
+    for f in flows.iter().filter(|f| f.record.refused() && f.record.first >= fate.since) {
+        refused.entry(f.record.client().address).or_default().push(f);
+    }
+    let hosts = refused.len();
+    for attempts in refused.into_values() {
+        let Some(first) = attempts.first() else { continue };
+        let mut evidence = Vec::new();
+        if let Some(l) = ladder {
+            evidence.push(l.text.clone());
+        }
+        evidence.push(match cause {
+            Some(c) => format!("the root ended after {} {}", c.flow.record.client(), c.deed),
+            None => "no stray that would end the root was seen: it ended before the capture, or out of its sight"
+                .to_string(),
+        });
+        if let Some(n) = listener.nranks.or(communicator.map(|c| c.nranks)) {
+            let seen = own.len() as u64 + hosts as u64;
+            let unseen = u64::try_from(n).unwrap_or(0).saturating_sub(seen);
+            evidence.push(format!(
+                "the communicator has {n} ranks: {} checked in, attempts from {hosts} hosts were refused, {unseen} may never have been seen",
+                own.len()
+            ));
+        }
+        evidence.push(
+            "ranks on the root's own host connect over loopback, which captures of its network interface do not hold"
+                .to_string(),
+        );
+        out.push(Conclusion {
+            rule: "nccl-rank-refused",
+            severity: if dead { Severity::Critical } else { Severity::Warning },
+            time: first.record.first,
+            packet: Some(first.record.server_close_packet),
+            source: first.record.client(),
+            target,
+            effect: None,
+            occurrences: attempts.len() as u64,
+            explanation: format!(
+                "{} was refused {} times by the {name} {target}: ncclCommInitRank fails there.",
+                first.record.client().address,
+                attempts.len()
+            ),
+            evidence,
+        });
+    }
+    if dead {
+        for f in own {
+            let Some((c, place)) = f.facts.and_then(|f| f.check_in) else { continue };
+            out.push(Conclusion {
+                rule: "nccl-rank-waits",
+                severity: Severity::Critical,
+                time: place.time,
+                packet: Some(place.packet),
+                source: f.record.client(),
+                target,
+                effect: None,
+                occurrences: 1,
+                explanation: format!("rank {} of {} checked in at {target}, which then ended: it waits for the root's reply without a timeout.", c.rank, c.nranks),
+                evidence: vec![fate.sign.clone()],
+            });
+        }
+    }
+}
+
+/// Strays, those of one source that did the same thing together.
+fn tell_strays(listener: &Listener, strays: &[Stray<'_>], survived: bool, out: &mut Vec<Conclusion>) {
+    let mut groups: BTreeMap<(&'static str, Address, String), (usize, u64)> = BTreeMap::new();
+    for (i, s) in strays.iter().enumerate() {
+        let what = match s.deed {
+            Deed::Silent(..) | Deed::Short(_) => String::new(),
+            deed => deed.to_string(),
+        };
+        groups.entry((s.deed.rule(), s.flow.record.client().address, what)).or_insert((i, 0)).1 += 1;
+    }
+    for ((rule, ..), (i, occurrences)) in groups {
+        let Some(s) = strays.get(i) else { continue };
+        let worst = s.worst();
+        let severity = match worst {
+            Effect::Serves | Effect::Closes => Severity::Notice,
+            _ if survived => Severity::Notice,
+            _ => Severity::Warning,
+        };
+        let role = listener.role.map_or("possible bootstrap root", Role::name);
+        let mut evidence = vec![s.by_release(listener)];
+        evidence.extend(s.verdicts.iter().map(|(_, v)| v.reason).find(|r| !r.is_empty()).map(str::to_string));
+        if survived {
+            evidence.push("the ranks checked in all the same: the root survived it".to_string());
+        }
+        out.push(Conclusion {
+            rule,
+            severity,
+            time: s.time,
+            packet: Some(s.packet),
+            source: s.flow.record.client(),
+            target: listener.endpoint,
+            effect: Some(worst),
+            occurrences,
+            explanation: format!("{} {} at {}, the {role}.", s.flow.record.client(), s.deed, listener.endpoint),
+            evidence,
+        });
+    }
+}
+
+/// A proxy or RAS thread that accepts again and again after a wrong magic, until a valid connection comes.
+fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
+    let Some(s) = strays.iter().find(|s| s.worst() == Effect::Spins) else { return };
+    let released = own.iter().map(|f| f.record.first).filter(|t| *t > s.time).min();
+    let until = match released {
+        Some(t) => format!("until {t}, when a valid connection came ({:.1} s)", t.seconds_since(s.time)),
+        None => "and no valid connection was seen to release it".to_string(),
+    };
+    let role = listener.role.map_or("listener", Role::name);
+    let hang = if listener.role == Some(Role::Proxy) { " Set-up and registration hang meanwhile." } else { "" };
+    out.push(Conclusion {
+        rule: "nccl-proxy-spins",
+        severity: if s.all(Effect::Spins) { Severity::Critical } else { Severity::Warning },
+        time: s.time,
+        packet: Some(s.packet),
+        source: s.flow.record.client(),
+        target: listener.endpoint,
+        effect: Some(Effect::Spins),
+        occurrences: 1,
+        explanation: format!("{} {} at {}, the {role}: its thread keeps one core busy and serves none of its connections, {until}.{hang}", s.flow.record.client(), s.deed, listener.endpoint),
+        evidence: vec![s.by_release(listener)],
+    });
+}
+
+/// Connections that were opened and closed long before make a later accept fail.
+fn fuses(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
+    for f in own {
+        let Some(reset) = f.record.rst[1].get() else { continue };
+        // The listener's side had not read what it was sent: its accept had failed.
+        if f.record.fin[1].get().is_some_and(|t| t < reset) || f.record.bytes[1] > 0 {
+            continue;
+        }
+        let first = f.record.first;
+        let lit = strays.iter().rfind(|s| s.time < first && s.worst() >= Effect::Dies);
+        let Some(s) = lit else { continue };
+        let peer = f.facts.and_then(|f| f.peer);
+        let split = peer.is_some_and(|p| p.purpose == Purpose::Split);
+        let (rule, what) = if split {
+            ("nccl-split-failed", "a communicator split")
+        } else {
+            ("nccl-accept-failed", "a bootstrap exchange")
+        };
+        let packet = peer.map_or(f.record.first_packet, |p| p.place.packet);
+        out.push(Conclusion {
+            rule,
+            severity: Severity::Critical,
+            time: first,
+            packet: Some(packet),
+            source: f.record.client(),
+            target: listener.endpoint,
+            effect: Some(Effect::Dies),
+            occurrences: 1,
+            explanation: format!(
+                "{what} failed at {}: {} connected {:.1} s before ({}) and had been waiting in the listener's queue; the next accept took it first and failed. The rank's own connection was reset unread.",
+                listener.endpoint,
+                s.flow.record.client(),
+                first.seconds_since(s.flow.record.first),
+                s.deed
+            ),
+            evidence: vec![
+                format!("the stray: capture {} packet {}", s.flow.record.first_packet.capture, s.flow.record.first_packet.number),
+                s.by_release(listener),
+            ],
+        });
+    }
+}

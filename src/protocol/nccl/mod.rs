@@ -1,0 +1,56 @@
+//! NCCL's out-of-band TCP protocol, 2.4 to 2.32: bootstrap root, reply, ring and peer listeners, proxy service,
+//! NET/Socket, RAS.
+//!
+//! [`first_bytes`] knows a connection on any port; [`Decoding`] reads one into [`Facts`]; [`study`] makes listeners
+//! and communicators of all facts at once; [`Network::judge`] says what strays did to them. [`Server`] is the model
+//! behind the verdicts.
+
+mod communicator;
+mod connection;
+mod deed;
+mod event;
+mod facts;
+mod fate;
+mod first_bytes;
+mod frames;
+mod intake;
+mod judge;
+mod ladder;
+mod layout;
+mod network;
+mod proxy;
+mod ras;
+mod role;
+mod rules;
+mod server;
+mod unique_id;
+mod verdict;
+mod version;
+mod wire;
+
+pub use communicator::{Communicator, Rank};
+pub use connection::{Connection, Framing};
+pub use deed::Deed;
+pub use event::{CheckIn, Event, Fault, Place, Purpose, RasMessage, RingSlot};
+pub use facts::{Decoding, Facts, Peer, VersionEvidence};
+pub use fate::{Fate, Outcome};
+pub use first_bytes::{FirstBytes, first_bytes};
+pub use judge::{Conclusion, Judgement, judge};
+pub use ladder::{Ladder, ladder};
+pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, Listener, Network, study};
+pub use role::Role;
+pub use rules::{RULES, RuleText};
+pub use server::{Action, Input, Server};
+pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id};
+pub use verdict::{Effect, Verdict, fixed_in, verdict};
+pub use version::{Version, Versions};
+pub use wire::{COMM_ID_MAGIC, HANDSHAKE_BYTES, MAX_FRAME, SOCKET_MAGIC, SocketType, magic_text};
+
+#[cfg(test)]
+mod capture_tests;
+#[cfg(test)]
+mod judge_tests;
+#[cfg(test)]
+mod round_trip_tests;
+#[cfg(test)]
+mod trial;
