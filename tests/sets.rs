@@ -25,7 +25,8 @@ fn a_host_comes_from_a_pattern_the_name_the_directory_or_the_addresses() {
     let by_pattern = copy(&dir.path().join("x-node-c-7.pcap"), "incident-torch1.13/node-c.pcap");
     let by_directory = copy(&dir.path().join("node-a/dump.pcap"), "incident-torch1.13/node-a.pcap");
     let by_address = copy(&dir.path().join("tap0.pcap"), "incident-torch1.13/node-b.pcap");
-    let run = analyze(&[&by_pattern, &by_directory, &by_address, "--hosts", "hosts", "--host-pattern", "x-(node-[a-z])-"]);
+    let run =
+        analyze(&[&by_pattern, &by_directory, &by_address, "--hosts", "hosts", "--host-pattern", "x-(node-[a-z])-"]);
     let got = hosts_of(&run);
     assert_eq!(
         got,

@@ -42,6 +42,15 @@ pub(super) struct Lessons {
     by_store: BTreeMap<Endpoint, Vec<Learned>>,
 }
 
+impl Lessons {
+    /// How many workers a store serves, as far as its traffic tells.
+    pub(super) fn world_size(&self, store: Endpoint) -> Option<u64> {
+        let learned = self.by_store.get(&store)?;
+        let joined = learned.iter().map(|l| l.joined).max().filter(|n| *n > 0);
+        ranks(learned).iter().filter_map(|p| p.rank).max().map(|r| r + 1).max(joined)
+    }
+}
+
 /// Reads what every store connection taught. A connection that makes sense in one dialect only is read in that one;
 /// values do not depend on the dialect, so any sound reading does.
 pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {

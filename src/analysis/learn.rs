@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::gather;
-use super::inputs::{Inputs, host_of_file, rotation_stem};
 use super::options::Options;
-use super::run::{RECORD_BYTES, learn_hosts, promote, read_hosts};
-use super::scan::ScanOptions;
-use super::sets::{self, Capture, Set};
+use super::sets::Set;
 use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
+use crate::protocol::nccl::Network;
 use crate::protocol::tcpstore::Dialect;
 use crate::stream::PortSet;
 use crate::words::InputKind;
@@ -23,6 +21,10 @@ pub struct Knowledge {
     pub names: Names,
     /// The stores, and what may be one.
     pub listeners: BTreeMap<Endpoint, Known>,
+    /// NCCL's listeners and communicators.
+    pub nccl: Network,
+    /// Where ranks wait for their Gloo pairs.
+    pub pairs: BTreeSet<Endpoint>,
     /// The captures, by index.
     pub captures: Vec<PathBuf>,
     /// What they are called, by index.
@@ -62,71 +64,37 @@ impl Knowledge {
 
 /// Reads all captures among `options.paths` once and studies their listeners.
 pub fn learn(options: &Options) -> Knowledge {
-    let mut inputs = Inputs::default();
-    options.paths.iter().for_each(|p| inputs.add(p));
-    let mut known = Knowledge::default();
-    let lists = inputs.sources.iter().filter(|s| s.kind == InputKind::Hosts).map(|s| s.path.clone());
-    for path in lists.chain(options.hosts.iter().cloned()) {
-        if let Some(error) = read_hosts(&path, &mut known.names).error {
-            known.refuse(path.to_string_lossy().into_owned(), error, true);
+    let reading = super::reading::read(options);
+    let network = super::network::judged(&reading, options).network;
+    let mut known = Knowledge { names: reading.names, nccl: network, ..Knowledge::default() };
+    for list in &reading.lists {
+        if let Some(error) = &list.error {
+            known.refuse(list.path.clone(), error.clone(), true);
         }
     }
-    for s in inputs.sources.iter().filter(|s| s.kind == InputKind::Log && s.named) {
+    for s in reading.inputs.sources.iter().filter(|s| s.kind == InputKind::Log && s.named) {
         known.refuse(s.label.clone(), "a capture was required, a log was there".to_string(), true);
     }
-    for r in inputs.refused.iter().filter(|r| r.named) {
+    for r in reading.inputs.refused.iter().filter(|r| r.named) {
         known.refuse(r.label.clone(), r.error.clone(), !r.warning_only);
     }
-    let captures: Vec<Capture> = inputs
-        .sources
-        .iter()
-        .filter(|s| s.kind == InputKind::Capture)
-        .enumerate()
-        .map(|(i, s)| Capture {
-            index: i as u32,
-            path: s.path.clone(),
-            stem: rotation_stem(&s.path),
-            host: host_of_file(&s.path, &known.names),
-        })
-        .collect();
-    known.labels = captures.iter().map(|c| c.path.to_string_lossy().into_owned()).collect();
-    known.captures = captures.iter().map(|c| c.path.clone()).collect();
-
-    let groups = sets::groups(&captures);
-    let threads = options.threads.clamp(1, groups.len().max(1));
-    let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / threads;
-    let scan_options = ScanOptions {
-        ports: options.ports.clone(),
-        only: None,
-        max_flows: (memory / 2 / RECORD_BYTES).max(1024),
-        max_tracked_bytes: memory / 2,
-        keep_heads: false,
-    };
-    let (mut sets, read) = sets::read_all(&groups, &scan_options, options.threads);
-    learn_hosts(&mut known.names, &captures, &mut sets, &read);
-    for (index, r) in &read {
+    known.labels = reading.captures.iter().map(|c| c.path.to_string_lossy().into_owned()).collect();
+    known.captures = reading.captures.iter().map(|c| c.path.clone()).collect();
+    for (index, r) in &reading.read {
         if let (Some(e), Some(path)) = (&r.error, known.captures.get(*index as usize)) {
             known.errors.push((path.to_string_lossy().into_owned(), e.clone()));
             known.trouble = true;
         }
     }
-    known.nothing_read = !read.values().any(|r| r.summary.is_some());
-
-    let mut listeners = BTreeSet::new();
-    for _ in 0..4 {
-        let found = gather::listeners(&sets, options);
-        if found == listeners {
-            break;
-        }
-        listeners = found;
-        promote(&mut sets, &captures, &scan_options, &listeners, &mut Vec::new());
-    }
-    let gathered = gather::gather(&sets, &listeners, &known.names);
-    for listener in gather::studied(&sets, &gathered, options) {
-        let dialect = best(&listener, &sets);
+    known.nothing_read = !reading.read.values().any(|r| r.summary.is_some());
+    known.pairs = reading.lessons.pairs.keys().copied().collect();
+    let gathered = gather::gather(&reading.sets, &reading.stores, &known.names);
+    for listener in gather::studied(&reading.sets, &gathered, options, &reading.lessons) {
+        let dialect = best(&listener, &reading.sets);
         known.listeners.insert(listener.endpoint, Known { listener, dialect });
     }
-    known.sets = sets.into_iter().map(|s| s.captures).collect();
+    drop(gathered);
+    known.sets = reading.sets.into_iter().map(|s| s.captures).collect();
     known
 }
 

@@ -40,6 +40,8 @@ pub struct Options {
     pub host_zones: Vec<(String, Zone)>,
     /// Ports whose listeners are taken for stores until they show otherwise.
     pub ports: PortSet,
+    /// Ports of NCCL bootstrap roots.
+    pub nccl_ports: PortSet,
     /// Kills this close are one incident even without a common trigger, in seconds.
     pub window: f64,
     /// A trigger comes at most this long before its kill, in seconds.
@@ -64,6 +66,7 @@ impl Default for Options {
             log_zone: None,
             host_zones: Vec::new(),
             ports: DEFAULT_PORTS.into_iter().collect(),
+            nccl_ports: PortSet::default(),
             window: 120.0,
             max_lag: 900.0,
             memory: 256 << 20,

@@ -79,6 +79,7 @@ pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec
                 stray: None,
                 effects: Vec::new(),
                 effect: None,
+                listener_outcome: None,
                 explanation: match kind {
                     Quiet::HalfOpen => format!("{n} half-open connection{}: SYN, SYN-ACK, reset.", plural(n)),
                     Quiet::ConnectAndClose => {

@@ -10,19 +10,20 @@ use crate::incident::Incident;
 use crate::net::Endpoint;
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
 use crate::protocol::listener::{KnownBy, Listener};
+use crate::protocol::nccl;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::tcpstore::Dialect;
 use crate::protocol::tcpstore::server::{Backend, MAX_KEY_BYTES, MAX_KEYS};
 use crate::report::escape::clean;
 use crate::report::model::{
-    Capture, Coverage, Declared, Effect, Finding as FindingOut, Honours, HostCoverage, Incident as IncidentOut,
-    IncidentHost, IncidentSource, Input, Interface, Job as JobOut, Listener as ListenerOut, LogLine,
-    OomEvent as OomEventOut, OuterHeader, Participant, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor,
-    Target, Tool, Totals, Workload,
+    Capture, Communicator as CommunicatorOut, Coverage, Declared, Effect, Finding as FindingOut, Honours, HostCoverage,
+    Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, Job as JobOut, Listener as ListenerOut,
+    LogLine, OomEvent as OomEventOut, OuterHeader, Participant, RankAddress, Report, Scan, ScanSource, Sender,
+    Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
-use crate::words::{CoverageLevel, InputKind, OomKind, Protocol, Role, WorkloadKind};
+use crate::words::{CoverageLevel, InputKind, OomKind, Outcome, Protocol, Role, WorkloadKind};
 
 /// Names of hosts, processes and files in a report are at most this wide.
 const NAME: usize = 256;
@@ -96,8 +97,9 @@ pub(super) fn report(m: Material<'_>) -> Report {
         inputs: m.inputs.clone(),
         captures: captures(&m),
         coverage: coverage(&m),
-        listeners: m.listeners.iter().map(|l| listener(&m, l)).chain(pairs(&m)).collect(),
+        listeners: m.listeners.iter().map(|l| listener(&m, l)).chain(pairs(&m)).chain(nccl_listeners(&m)).collect(),
         jobs: m.jobs.iter().map(|j| job(&m, j)).collect(),
+        communicators: m.network.communicators.iter().map(communicator).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
         oom_events: m.events.iter().map(oom_event).collect(),
@@ -113,7 +115,8 @@ pub(super) fn report(m: Material<'_>) -> Report {
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
-    if m.listeners.iter().all(|l| l.known_by == KnownBy::Port) && !m.captures.is_empty() {
+    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || !m.network.listeners.is_empty();
+    if !spoken && !m.captures.is_empty() {
         let ports: Vec<String> = m.options.ports.iter().map(|p| p.to_string()).take(12).collect();
         report.notes.push(format!(
             "No stream of a known protocol was seen: nobody spoke to a listener as a store client does, on any port, and \
@@ -279,6 +282,75 @@ fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
     }
 }
 
+/// NCCL's listeners. One that was named and that nobody was seen to connect to is told too.
+fn nccl_listeners(m: &Material<'_>) -> Vec<ListenerOut> {
+    let mut traffic: BTreeMap<Endpoint, (u64, Timestamp, Timestamp)> = BTreeMap::new();
+    for r in m.sets.iter().flat_map(|s| &s.seen.records) {
+        if m.network.listeners.contains_key(&r.server()) {
+            let (n, first, last) = traffic.entry(r.server()).or_insert((0, r.first, r.last));
+            *n += u64::from(r.accepted());
+            *first = (*first).min(r.first);
+            *last = (*last).max(r.last);
+        }
+    }
+    let died = |e: Endpoint| m.findings.iter().find(|f| f.target == e && f.rule == "nccl-root-died").map(|f| f.time);
+    m.network
+        .listeners
+        .values()
+        .map(|l| {
+            let seen = traffic.get(&l.endpoint);
+            let evidence = l.evidence.first();
+            let by = match evidence.and_then(|e| e.packet) {
+                Some(p) => format!("{} (packet {} of {})", l.learned_from.text(), p.number, capture_path(m, p)),
+                None => l.learned_from.text().to_string(),
+            };
+            ListenerOut {
+                id: listener_id(l.endpoint),
+                address: l.endpoint.address.to_string(),
+                port: l.endpoint.port,
+                host: host_of(m, l.endpoint),
+                protocol: Protocol::Nccl,
+                role: l.role.map(|r| match r {
+                    nccl::Role::Root => Role::BootstrapRoot,
+                    nccl::Role::Reply => Role::Reply,
+                    nccl::Role::Ring => Role::Ring,
+                    nccl::Role::Peer => Role::Peer,
+                    nccl::Role::Proxy => Role::Proxy,
+                    nccl::Role::Net => Role::Net,
+                    nccl::Role::Ras => Role::Ras,
+                }),
+                version: Some(format!("NCCL {}", l.versions)),
+                learned_from: Some(by),
+                connections: seen.map_or(0, |s| s.0),
+                first_seen: seen.map(|s| s.1),
+                last_seen: seen.map(|s| s.2),
+                died_at: died(l.endpoint),
+                ..ListenerOut::default()
+            }
+        })
+        .collect()
+}
+
+fn communicator(c: &nccl::Communicator) -> CommunicatorOut {
+    CommunicatorOut {
+        magic: c.magic.map(nccl::magic_text),
+        root: c.roots.first().map(ToString::to_string),
+        nranks: u64::try_from(c.nranks).ok(),
+        ranks: c
+            .ranks
+            .iter()
+            .filter_map(|r| {
+                Some(RankAddress {
+                    rank: u64::try_from(r.rank).ok()?,
+                    address: Some(r.ring.or(r.reply).unwrap_or(r.client).to_string()),
+                    time: Some(r.time),
+                })
+            })
+            .collect(),
+        complete: c.is_complete(),
+    }
+}
+
 /// Gloo pairs that some rank connected to; the store that holds their addresses named them.
 fn pairs(m: &Material<'_>) -> Vec<ListenerOut> {
     let mut seen: BTreeMap<Endpoint, (u64, Timestamp, Timestamp)> = BTreeMap::new();
@@ -440,7 +512,7 @@ fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
             probe: s.probe.map(str::to_string),
         }),
         effects: f.effects.iter().map(effect).collect(),
-        effect: f.effect.as_ref().map(effect),
+        effect: f.effect.as_ref().map(effect).or_else(|| f.listener_outcome.map(outcome_alone)),
         explanation: clean(f.explanation.as_bytes(), 1200),
         remedy: rule(f.rule).map(|r| r.remedy.to_string()),
         evidence: f.evidence.iter().map(|e| clean(e.as_bytes(), 400)).collect(),
@@ -461,6 +533,11 @@ fn effect(e: &finding::Effect) -> Effect {
         blocks_server: e.blocks_server,
         condition: e.condition.clone(),
     }
+}
+
+/// The effect on a listener that is no store: what it does, without a claim.
+fn outcome_alone(outcome: Outcome) -> Effect {
+    Effect { outcome, blocks_server: outcome == Outcome::Waits, ..Effect::default() }
 }
 
 fn oom_event(e: &OomEvent) -> OomEventOut {

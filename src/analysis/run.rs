@@ -1,14 +1,14 @@
 //! An analysis from beginning to end.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::gather::{self, Gathered};
-use super::inputs::{Inputs, Source, host_of_file, plain_stem, rotation_stem};
+use super::inputs::{Inputs, host_of_file, plain_stem};
 use super::jobs::{self, Job, Lessons};
 use super::options::Options;
-use super::scan::ScanOptions;
-use super::sets::{self, Capture, ReadCapture, Set};
+use super::reading::Reading;
+use super::sets::{Capture, ReadCapture, Set};
 use super::{logs, observe, quiet, reporting};
 use crate::finding::Finding;
 use crate::incident::{Evidence, HostWatch, Incident, Watch, incidents};
@@ -16,12 +16,9 @@ use crate::names::Names;
 use crate::net::Endpoint;
 use crate::oom::{self, LogSummary, OomEvent, OomKind};
 use crate::protocol::listener::Listener;
+use crate::protocol::nccl::Network;
 use crate::report::model::{Input, Report};
-use crate::stream::FlowRecord;
 use crate::words::InputKind;
-
-/// Bytes that one flow record costs, with its place in the table.
-pub(super) const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
 
 /// An analysis, done.
 #[derive(Debug)]
@@ -52,67 +49,24 @@ pub(super) struct Material<'a> {
     pub(super) scans: Vec<quiet::Scan>,
     pub(super) jobs: Vec<Job>,
     pub(super) lessons: &'a Lessons,
+    pub(super) network: &'a Network,
     pub(super) notes: Vec<String>,
 }
 
 /// Reads everything and joins it.
 pub fn analyze(options: &Options) -> Analysis {
-    let mut inputs = Inputs::default();
-    options.paths.iter().for_each(|p| inputs.add(p));
-    options.oom.iter().for_each(|o| inputs.add_log(&o.path, o.host.as_deref()));
-    let mut notes = Vec::new();
+    let mut reading = super::reading::read(options);
+    let network = super::network::judged(&reading, options);
+    let mut notes = std::mem::take(&mut reading.notes);
+    let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, stores, .. } = reading;
+    let mut reported = lists;
 
-    let mut names = Names::default();
-    let mut reported: Vec<Input> = Vec::new();
-    let lists: Vec<Source> = inputs.sources.iter().filter(|s| s.kind == InputKind::Hosts).cloned().collect();
-    for s in lists.iter().map(|s| s.path.clone()).chain(options.hosts.iter().cloned()) {
-        reported.push(read_hosts(&s, &mut names));
-    }
-
-    let captures: Vec<Capture> = inputs
-        .sources
-        .iter()
-        .filter(|s| s.kind == InputKind::Capture)
-        .enumerate()
-        .map(|(i, s)| Capture {
-            index: i as u32,
-            path: s.path.clone(),
-            stem: rotation_stem(&s.path),
-            host: host_of_file(&s.path, &names, options.host_pattern.as_ref()),
-        })
-        .collect();
-    let groups = sets::groups(&captures);
-    let threads = options.threads.clamp(1, groups.len().max(1));
-    let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / threads;
-    let scan_options = ScanOptions {
-        ports: options.ports.clone(),
-        only: None,
-        max_flows: (memory / 2 / RECORD_BYTES).max(1024),
-        max_tracked_bytes: memory / 2,
-        keep_heads: false,
-    };
-    let (mut sets, mut read) = sets::read_all(&groups, &scan_options, options.threads);
-    drop_copies(&captures, &mut sets, &mut read);
-    learn_hosts(&mut names, &captures, &mut sets, &read);
-
-    // The barrier: what any set taught is held against all of them, and what was dismissed too early is read again.
-    let mut listeners = BTreeSet::new();
-    let mut lessons = Lessons::default();
-    for _ in 0..4 {
-        lessons = jobs::lessons(&sets, &names);
-        let found = gather::listeners(&sets, options, &lessons);
-        if found == listeners {
-            break;
-        }
-        listeners = found;
-        promote(&mut sets, &captures, &scan_options, &listeners, &mut notes);
-    }
-
-    let gathered = gather::gather(&sets, &listeners, &names);
+    let gathered = gather::gather(&sets, &stores, &names);
     let studied = gather::studied(&sets, &gathered, options, &lessons);
     let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered);
     findings.extend(quiet::findings(&studied, &gathered));
+    findings.extend(network.findings.iter().cloned());
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
     let scans = quiet::scans(&sets, &findings);
     let left_out = observe::bounded(&mut findings, options.max_findings);
@@ -175,6 +129,7 @@ pub fn analyze(options: &Options) -> Analysis {
         scans,
         jobs,
         lessons: &lessons,
+        network: &network.network,
         notes,
     });
     let captures = captures.into_iter().map(|(c, _, _)| c.path).collect();
@@ -203,7 +158,7 @@ pub(super) fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
 
 /// A capture is known by its content: `x.pcap` and its `x.pcap.gz` are one. A set of which every capture was read
 /// before, under another name, is no second vantage point.
-fn drop_copies(captures: &[Capture], sets: &mut [Set], read: &mut BTreeMap<u32, ReadCapture>) {
+pub(super) fn drop_copies(captures: &[Capture], sets: &mut [Set], read: &mut BTreeMap<u32, ReadCapture>) {
     let mut first: BTreeMap<_, u32> = BTreeMap::new();
     let mut copies: BTreeMap<u32, u32> = BTreeMap::new();
     for (index, r) in read.iter() {
@@ -254,41 +209,6 @@ pub(super) fn learn_hosts(
                 set.host = Some(stem);
             }
         }
-    }
-}
-
-/// Reads sets again for flows that were dismissed before it was known that they matter.
-pub(super) fn promote(
-    sets: &mut [Set],
-    captures: &[Capture],
-    options: &ScanOptions,
-    listeners: &BTreeSet<Endpoint>,
-    notes: &mut Vec<String>,
-) {
-    for (number, set) in sets.iter_mut().enumerate() {
-        let wanted: HashSet<Endpoint> = gather::missed(set, listeners);
-        if wanted.is_empty() {
-            continue;
-        }
-        let own: Vec<Capture> = set.captures.iter().filter_map(|i| captures.get(*i as usize)).cloned().collect();
-        if own.iter().any(|c| c.path.as_os_str() == "-") {
-            notes.push(format!(
-                "{} listener(s) became known after their first packets had passed through the pipe; what was dismissed \
-                 before is lost (give the capture as a file to have it read again)",
-                wanted.len()
-            ));
-            continue;
-        }
-        let again = sets::read_again(number as u32, &own, options, &wanted);
-        set.seen.flows.retain(|f| !wanted.contains(&f.server()));
-        set.seen.flows.extend(again.flows);
-        set.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
-        for (endpoint, activity) in again.activity {
-            set.seen.activity.insert(endpoint, activity);
-        }
-        set.seen.counters.evicted_bytes += again.counters.evicted_bytes;
-        set.seen.counters.duplicates += again.counters.duplicates;
-        set.seen.counters.bad_checksums += again.counters.bad_checksums;
     }
 }
 

@@ -16,6 +16,8 @@ use super::track::{Interest, Tracked};
 pub struct ScanOptions {
     /// Ports whose flows are decoded whatever their first bytes.
     pub ports: PortSet,
+    /// Ports whose flows are read as NCCL's whatever their first bytes.
+    pub nccl_ports: PortSet,
     /// Only flows to these listeners, all of them decoded: a second reading for what was learnt late.
     pub only: Option<HashSet<Endpoint>>,
     /// Every flow is reassembled, none is decoded (`streams`).
@@ -179,9 +181,12 @@ impl Flows {
     /// The first segment with payload decides for nearly every flow.
     fn first_payload(&mut self, flow: u32, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
         let record = self.table.record(flow);
-        let wanted = self.options.only.is_some() || self.options.ports.contains(record.server().port);
-        let interest = if wanted { Interest::Wanted } else { Interest::of_first(record, segment) };
-        if interest == Interest::None {
+        let port = record.server().port;
+        let all = self.options.only.is_some();
+        let store = all || self.options.ports.contains(port);
+        let nccl = all || self.options.nccl_ports.contains(port);
+        let interest = Interest { store: store.into(), nccl: nccl.into() }.or(|| Interest::of_first(record, segment));
+        if interest.is_none() {
             self.dismiss(flow, segment, time, packet);
             return;
         }

@@ -1,6 +1,7 @@
 //! A flow that may matter: reassembled, and read in every dialect that may be its own.
 
 use crate::frame::{OuterLayer, Segment};
+use crate::protocol::nccl;
 use crate::protocol::observation::{FlowObservation, Kept, Overlap};
 use crate::protocol::tcpstore::{Candidates, Decoding, Dialect, first_bytes};
 use crate::stream::{
@@ -17,31 +18,72 @@ const KEPT_OVERLAPS: usize = 8;
 /// An undecided flow whose listener sent this much first is nobody's store.
 const SERVER_FIRST_BYTES: usize = 64;
 
-/// Whether a flow matters, as far as its first payload tells.
+/// Whether a flow is a protocol's, as far as its bytes tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Interest {
-    /// It does not.
-    None,
+pub(crate) enum Match {
+    /// It is not.
+    No,
     /// More bytes will tell.
     Undecided,
-    /// It does.
-    Wanted,
+    /// It is, or may be and somebody wants to know.
+    Yes,
+}
+
+impl From<bool> for Match {
+    fn from(yes: bool) -> Self {
+        if yes { Match::Yes } else { Match::No }
+    }
+}
+
+/// Which protocols a flow may speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Interest {
+    /// TCPStore.
+    pub(crate) store: Match,
+    /// NCCL's out-of-band protocol.
+    pub(crate) nccl: Match,
 }
 
 impl Interest {
+    /// From the client's first bytes. `midstream`: they need not be the first.
+    fn of_bytes(bytes: &[u8], midstream: bool) -> Interest {
+        let settle = |m: Match| if midstream && m == Match::Undecided { Match::No } else { m };
+        let store = match first_bytes(bytes) {
+            Candidates::No => Match::No,
+            Candidates::NotEnoughBytes => Match::Undecided,
+            Candidates::Store { .. } => Match::Yes,
+        };
+        let nccl = match nccl::first_bytes(bytes) {
+            nccl::FirstBytes::No => Match::No,
+            nccl::FirstBytes::NotEnoughBytes => Match::Undecided,
+            nccl::FirstBytes::Nccl { .. } => Match::Yes,
+        };
+        Interest { store: settle(store), nccl: settle(nccl) }
+    }
+
     /// From the first segment with payload, on a port that nobody named.
     pub(crate) fn of_first(record: &FlowRecord, segment: &Segment<'_>) -> Interest {
         let from_client = segment.src == record.client();
         if record.direction_known && !from_client {
-            // The listener speaks first: no store does, but the client's bytes may merely be late.
-            return if segment.payload.len() > SERVER_FIRST_BYTES { Interest::None } else { Interest::Undecided };
+            // The listener speaks first: neither protocol does, but the client's bytes may merely be late.
+            let late = if segment.payload.len() > SERVER_FIRST_BYTES { Match::No } else { Match::Undecided };
+            return Interest { store: late, nccl: late };
         }
-        match first_bytes(segment.payload) {
-            Candidates::No => Interest::None,
-            Candidates::NotEnoughBytes if !record.direction_known => Interest::None,
-            Candidates::NotEnoughBytes => Interest::Undecided,
-            Candidates::Store { .. } => Interest::Wanted,
-        }
+        Interest::of_bytes(segment.payload, !record.direction_known)
+    }
+
+    /// This, where it says anything, else what `other` says.
+    pub(crate) fn or(self, other: impl FnOnce() -> Interest) -> Interest {
+        if self.is_none() { other() } else { self }
+    }
+
+    /// Whether nobody wants the flow.
+    pub(crate) fn is_none(self) -> bool {
+        self.store == Match::No && self.nccl == Match::No
+    }
+
+    fn is_decided(self) -> bool {
+        self.store == Match::Yes || self.nccl == Match::Yes
     }
 }
 
@@ -158,6 +200,7 @@ impl Side {
 #[derive(Default)]
 struct Heard {
     readings: Vec<Decoding>,
+    nccl: Option<Box<nccl::Decoding>>,
     gaps: u64,
     gap_bytes: u64,
     overlaps: Vec<Overlap>,
@@ -172,12 +215,18 @@ impl Heard {
                 for reading in &mut self.readings {
                     reading.chunk(direction, &chunk);
                 }
+                if let Some(nccl) = &mut self.nccl {
+                    nccl.chunk(direction, &chunk);
+                }
             }
             Event::Gap { offset, length, .. } => {
                 self.gaps += 1;
                 self.gap_bytes += length;
                 for reading in &mut self.readings {
                     reading.gap(direction, offset, length);
+                }
+                if let Some(nccl) = &mut self.nccl {
+                    nccl.gap(direction, offset, length);
                 }
             }
             Event::Conflict(c) => {
@@ -220,16 +269,22 @@ impl Tracked {
             outer: segment.outer.to_vec(),
             midstream: record.isn(Direction::ToServer).is_none(),
         };
-        if interest == Interest::Wanted {
-            tracked.decide();
+        if interest.is_decided() {
+            tracked.decide(interest);
         }
         tracked
     }
 
-    /// From here on it is decoded, from its first byte on.
-    fn decide(&mut self) {
+    /// From here on it is decoded, from its first byte on: in every dialect of a store, as NCCL's, or both where that
+    /// is not settled yet.
+    fn decide(&mut self, interest: Interest) {
         self.decided = true;
-        self.heard.readings = Dialect::ALL.iter().map(|d| Decoding::new(*d, self.midstream)).collect();
+        if interest.store != Match::No {
+            self.heard.readings = Dialect::ALL.iter().map(|d| Decoding::new(*d, self.midstream)).collect();
+        }
+        if interest.nccl != Match::No {
+            self.heard.nccl = Some(Box::new(nccl::Decoding::new(nccl::Framing::Auto, self.midstream)));
+        }
         // What was kept while it was undecided is replayed in the order in which packets came.
         let mut kept: Vec<(Direction, Kept)> = Vec::new();
         for direction in [Direction::ToServer, Direction::ToClient] {
@@ -239,6 +294,9 @@ impl Tracked {
         for (direction, k) in &kept {
             let chunk = Chunk { offset: k.offset, time: k.time, packet: k.packet, bytes: &k.bytes };
             self.heard.readings.iter_mut().for_each(|r| r.chunk(*direction, &chunk));
+            if let Some(nccl) = &mut self.heard.nccl {
+                nccl.chunk(*direction, &chunk);
+            }
         }
     }
 
@@ -294,17 +352,13 @@ impl Tracked {
 
     /// Decides an undecided flow if its bytes allow it; whether it is dismissed.
     fn settle(&mut self, record: &FlowRecord) -> bool {
-        let head = self.sides[0].keeper.head(HEAD_BYTES);
-        match first_bytes(&head) {
-            Candidates::Store { .. } => {
-                self.decide();
-                false
-            }
-            Candidates::No => true,
-            Candidates::NotEnoughBytes => {
-                record.bytes[0] > 4 * HEAD_BYTES as u64 || record.bytes[1] > SERVER_FIRST_BYTES as u64
-            }
+        let interest = Interest::of_bytes(&self.sides[0].keeper.head(HEAD_BYTES), false);
+        if interest.is_decided() {
+            self.decide(interest);
+            return false;
         }
+        let enough = record.bytes[0] > 4 * HEAD_BYTES as u64 || record.bytes[1] > SERVER_FIRST_BYTES as u64;
+        interest.is_none() || enough
     }
 
     /// The first bytes each way, for a record.
@@ -322,7 +376,7 @@ impl Tracked {
             let Side { assembler, keeper, .. } = &mut self.sides[direction.index()];
             assembler.finish(&mut |event| self.heard.event(direction, event, keeper, record.last));
         }
-        let Heard { readings, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
+        let Heard { readings, nccl, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
         let [a, b] = self.sides;
         FlowObservation {
             record,
@@ -331,6 +385,7 @@ impl Tracked {
             kept: [a.keeper.kept, b.keeper.kept],
             base: [a.base, b.base],
             store: readings.into_iter().map(Decoding::end).collect(),
+            nccl: nccl.map(|d| Box::new(d.end())),
             gaps,
             gap_bytes,
             overlaps,

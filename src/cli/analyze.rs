@@ -47,6 +47,9 @@ pub(super) struct Args {
     /// Ports whose listeners are taken for stores, besides 29500, 29400 and 23456; ranges allowed
     #[arg(long, value_name = "LIST", value_parser = args::ports)]
     port: Vec<std::vec::Vec<u16>>,
+    /// Ports of NCCL bootstrap roots; ranges allowed
+    #[arg(long, value_name = "LIST", value_parser = args::ports)]
+    nccl_port: Vec<std::vec::Vec<u16>>,
     /// Kills this close are one incident even without a common trigger
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
     window: f64,
@@ -104,6 +107,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         ..Options::default()
     };
     a.port.iter().flatten().for_each(|p| options.ports.insert(*p));
+    a.nccl_port.iter().flatten().for_each(|p| options.nccl_ports.insert(*p));
     for (host, zone) in a.log_tz {
         match host {
             Some(host) => options.host_zones.push((host, zone)),

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::exit::Exit;
-use crate::finding::{RULES, rule};
+use crate::finding::{rule, rules};
 
 /// Arguments of `explain`.
 #[derive(clap::Args, Debug)]
@@ -19,7 +19,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout().lock();
     match a.rule {
         None => {
-            for r in RULES {
+            for r in rules() {
                 writeln!(out, "{:<22} {:<9} {}", r.id, r.severity, r.title)?;
             }
         }
@@ -31,8 +31,8 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
             }
             None => {
                 let near: Vec<&str> =
-                    RULES.iter().map(|r| r.id).filter(|r| r.contains(id.as_str()) || id.contains(r)).collect();
-                let hint = if near.is_empty() { RULES.iter().map(|r| r.id).collect() } else { near };
+                    rules().map(|r| r.id).filter(|r| r.contains(id.as_str()) || id.contains(r)).collect();
+                let hint = if near.is_empty() { rules().map(|r| r.id).collect() } else { near };
                 anyhow::bail!("no rule is called {id:?}; there are: {}", hint.join(", "));
             }
         },

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::exit::Exit;
-use super::output::{Format, shown};
+use super::output::shown;
 use super::select::{SelectArgs, Selected};
 use crate::analysis::{Totals, walk};
 use crate::finding::community_id;
@@ -141,6 +141,17 @@ enum List {
     Table(Columns<Box<dyn Write>>),
     Lines(Box<dyn Write>),
     Document(Box<dyn Write>, bool),
+}
+
+/// How flows are listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Format {
+    /// For a terminal
+    Table,
+    /// One JSON document
+    Json,
+    /// JSON, one direction a line
+    Jsonl,
 }
 
 impl List {

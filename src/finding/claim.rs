@@ -330,6 +330,7 @@ pub(crate) fn base(
         stray: None,
         effects: Vec::new(),
         effect: None,
+        listener_outcome: None,
         explanation: String::new(),
         evidence: listener.evidence.iter().map(|e| e.text.clone()).collect(),
     }

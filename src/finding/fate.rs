@@ -91,6 +91,7 @@ fn about(listener: &Listener, rule: &'static str, like: Option<&Finding>) -> Fin
         stray: None,
         effects: Vec::new(),
         effect: None,
+        listener_outcome: None,
         explanation: String::new(),
         evidence: Vec::new(),
     }

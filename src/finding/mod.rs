@@ -7,5 +7,5 @@ mod rule;
 mod types;
 
 pub use identity::{community_id, finding_id, hex, short_hash};
-pub use rule::{RULES, Rule, rule};
+pub use rule::{Rule, rule, rules};
 pub use types::{Declared, Effect, Finding, Stray};

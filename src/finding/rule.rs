@@ -21,8 +21,8 @@ const CLOSE_IT: &str = "Keep strangers off the port: allow it from the job's own
 policy). Upgrade to PyTorch 2.4 or later with the libuv store (the default there), which refuses such lengths. Until \
 then exclude rendezvous ports from version scans.";
 
-/// All rules, by id.
-pub const RULES: &[Rule] = &[
+/// The rules of stores, by id.
+const RULES: &[Rule] = &[
     Rule {
         id: "connect-and-close",
         severity: Severity::Info,
@@ -157,9 +157,21 @@ connection; the libuv backend keeps it open and silent.",
     },
 ];
 
-/// The rule of that id.
-pub fn rule(id: &str) -> Option<&'static Rule> {
-    RULES.iter().find(|r| r.id == id)
+/// The rule of that id, of whatever protocol.
+pub fn rule(id: &str) -> Option<Rule> {
+    rules().find(|r| r.id == id)
+}
+
+/// All rules: those above, then NCCL's.
+pub fn rules() -> impl Iterator<Item = Rule> {
+    let nccl = crate::protocol::nccl::RULES.iter().map(|r| Rule {
+        id: r.id,
+        severity: r.severity,
+        title: r.title,
+        meaning: r.meaning,
+        remedy: r.remedy,
+    });
+    RULES.iter().copied().chain(nccl)
 }
 
 #[cfg(test)]
@@ -169,7 +181,7 @@ mod tests {
     #[test]
     fn rules_are_sorted_and_told_in_full() {
         assert!(RULES.windows(2).all(|w| w[0].id < w[1].id));
-        for r in RULES {
+        for r in rules() {
             assert!(r.meaning.ends_with('.') && r.remedy.ends_with(['.', ')']), "{}", r.id);
             assert!(r.meaning.len() > 40 && r.title.len() > 10);
         }

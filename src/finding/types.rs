@@ -53,6 +53,8 @@ pub struct Finding {
     pub effects: Vec<Effect>,
     /// The effect that holds, where one is settled.
     pub effect: Option<Effect>,
+    /// What the listener did, where it is no store.
+    pub listener_outcome: Option<Outcome>,
     /// What happened, in words.
     pub explanation: String,
     /// Why protocol and dialect are what they are, and what was seen afterwards.

@@ -31,6 +31,7 @@ pub fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
         .into_iter()
         .map(|members| assemble(e, members.into_iter().filter_map(|i| parts.get(i).cloned()).collect()))
         .collect();
+    all.extend(super::nccl::incidents(e));
     all.sort_by(|a, b| (a.start, &a.id).cmp(&(b.start, &b.id)));
     all
 }

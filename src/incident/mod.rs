@@ -2,6 +2,7 @@
 
 mod coverage;
 mod group;
+mod nccl;
 mod summary;
 mod survivor;
 mod trigger;

@@ -50,6 +50,8 @@ pub struct FlowObservation {
     pub base: [Option<u32>; 2],
     /// What a TCPStore decoder of each dialect makes of it; empty when none was tried.
     pub store: Vec<Facts>,
+    /// What a decoder of NCCL makes of it; `None` when none was tried.
+    pub nccl: Option<Box<crate::protocol::nccl::Facts>>,
     /// Gaps in both streams: how many, and how many bytes.
     pub gaps: u64,
     /// Bytes missing in gaps.

@@ -8,7 +8,7 @@ use super::elastic::{Agent, ElasticState, parse_elastic_state};
 use super::gloo_blob::parse_gloo_blob;
 use super::key::{Purpose, purpose};
 use super::request::Message;
-use super::unique_id::{UNIQUE_ID_BYTES, parse_nccl_unique_id};
+use super::unique_id::{NcclUniqueId, UNIQUE_ID_BYTES, parse_nccl_unique_id};
 use super::{Field, Operation};
 use crate::net::Endpoint;
 use crate::stream::PacketRef;
@@ -37,6 +37,8 @@ pub struct NamedRoot {
     pub magic: Option<u64>,
     /// Where the root listens.
     pub root: Endpoint,
+    /// The id itself.
+    pub id: Option<NcclUniqueId>,
     /// The key that holds the id.
     pub key: Vec<u8>,
     /// Where the id was first seen.
@@ -156,7 +158,7 @@ impl Learned {
         if let Some(id) = parse_nccl_unique_id(value)
             && !self.roots.iter().any(|r| r.root == id.root && r.magic == id.magic)
         {
-            self.roots.push(NamedRoot { magic: id.magic, root: id.root, key: key.to_vec(), said });
+            self.roots.push(NamedRoot { magic: id.magic, root: id.root, id: Some(id), key: key.to_vec(), said });
         }
     }
 

@@ -1,0 +1,150 @@
+//! NCCL: from flows to listeners, communicators and what strays did to them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::gather::{self, Gathered};
+use super::options::Options;
+use super::reading::Reading;
+use super::sets::Set;
+use crate::finding::{Finding, finding_id};
+use crate::net::Endpoint;
+use crate::protocol::nccl::{self, Conclusion, Flow, Knowledge, KnownId, Network, UniqueId};
+use crate::stream::FlowState;
+use crate::words::Outcome;
+
+/// Endpoints that may be listeners of NCCL: those of decoded flows, of stored ids, of ports that the user named, and all
+/// that these teach.
+pub(super) fn endpoints(reading: &Reading, options: &Options) -> BTreeSet<Endpoint> {
+    let mut found: BTreeSet<Endpoint> = candidates(&reading.sets, options);
+    found.extend(reading.lessons.roots.iter().map(|(_, r)| r.root));
+    found.extend(reading.nccl.iter().copied());
+    found.retain(|e| !reading.stores.contains(e));
+    let gathered = gather::gather(&reading.sets, &found, &reading.names);
+    let network = nccl::study(&knowledge(reading, options), &flows(&gathered));
+    found = network.listeners.into_keys().filter(|e| !reading.stores.contains(e)).collect();
+    found
+}
+
+fn candidates(sets: &[Set], options: &Options) -> BTreeSet<Endpoint> {
+    let mut found = BTreeSet::new();
+    for set in sets {
+        found.extend(set.seen.flows.iter().filter(|f| f.nccl.is_some()).map(|f| f.server()));
+        let named = set.seen.records.iter().map(|r| r.server()).filter(|e| options.nccl_ports.contains(e.port));
+        found.extend(named);
+    }
+    found
+}
+
+fn knowledge(reading: &Reading, options: &Options) -> Knowledge {
+    let ids = reading.lessons.roots.iter().filter_map(|(_, r)| {
+        let id = r.id;
+        Some(KnownId { id: UniqueId::from(id?), packet: r.said.packet, time: r.said.time })
+    });
+    Knowledge { ids: ids.collect(), ports: options.nccl_ports.iter().collect() }
+}
+
+fn flows<'a>(gathered: &'a BTreeMap<Endpoint, Vec<Gathered<'a>>>) -> Vec<Flow<'a>> {
+    gathered
+        .values()
+        .flatten()
+        .map(|g| Flow {
+            record: g.connection.record,
+            facts: g.connection.observation.and_then(|o| o.nccl.as_deref()),
+            until: g.connection.until,
+        })
+        .collect()
+}
+
+/// Listeners of which a set holds flows that no NCCL decoder has read.
+pub(super) fn missed(set: &Set, listeners: &BTreeSet<Endpoint>) -> HashSet<Endpoint> {
+    let read: HashSet<(Endpoint, u64)> = set
+        .seen
+        .flows
+        .iter()
+        .filter(|f| f.nccl.is_some())
+        .map(|f| (f.client(), f.record.first_packet.number))
+        .collect();
+    set.seen
+        .records
+        .iter()
+        .filter(|r| r.state == FlowState::Dismissed && r.bytes[0] + r.bytes[1] > 0 && listeners.contains(&r.server()))
+        .filter(|r| !read.contains(&(r.client(), r.first_packet.number)))
+        .map(|r| r.server())
+        .collect()
+}
+
+/// What NCCL's listeners came to.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    pub(super) network: Network,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Studies and judges all NCCL listeners of a reading.
+pub(super) fn judged(reading: &Reading, options: &Options) -> Judged {
+    if reading.nccl.is_empty() {
+        return Judged::default();
+    }
+    let gathered = gather::gather(&reading.sets, &reading.nccl, &reading.names);
+    let flows = flows(&gathered);
+    let mut network = nccl::study(&knowledge(reading, options), &flows);
+    network.listeners.retain(|e, _| reading.nccl.contains(e));
+    for l in network.listeners.values_mut().filter(|l| l.nranks.is_none()) {
+        let store = reading.lessons.roots.iter().find(|(_, r)| r.root == l.endpoint).map(|(s, _)| *s);
+        l.nranks = store.and_then(|s| reading.lessons.world_size(s)).and_then(|n| i32::try_from(n).ok());
+    }
+    let judgements = network.judge(&flows);
+    let mut findings: Vec<Finding> = judgements.values().flat_map(|j| &j.conclusions).map(finding).collect();
+    for f in &mut findings {
+        f.sightings = sightings(f, &gathered);
+    }
+    Judged { network, findings }
+}
+
+/// The same connection's first packets at other vantage points.
+fn sightings(f: &Finding, gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Vec<crate::stream::PacketRef> {
+    let flows = gathered.get(&f.target).into_iter().flatten();
+    flows
+        .filter(|g| g.connection.record.client() == f.source)
+        .flat_map(|g| &g.elsewhere)
+        .map(|o| o.record.first_packet)
+        .collect()
+}
+
+fn finding(c: &Conclusion) -> Finding {
+    let outcome = c.effect.map(|e| match e {
+        nccl::Effect::Serves => Outcome::Replies,
+        nccl::Effect::Closes => Outcome::Closes,
+        nccl::Effect::Waits => Outcome::Waits,
+        nccl::Effect::Allocates => Outcome::Allocates,
+        nccl::Effect::Spins => Outcome::Spins,
+        nccl::Effect::Dies | nccl::Effect::Killed => Outcome::Dies,
+    });
+    Finding {
+        id: finding_id(c.rule, c.source, c.target, 0, &c.time.0.to_be_bytes()),
+        rule: c.rule,
+        severity: c.severity,
+        time: c.time,
+        packet: c.packet,
+        packets: c.packet.into_iter().collect(),
+        sightings: Vec::new(),
+        source: c.source,
+        target: c.target,
+        protocol: Some("nccl"),
+        dialect: None,
+        dialect_candidates: Vec::new(),
+        query: None,
+        stream_offset: None,
+        bytes: Vec::new(),
+        alternate_bytes: None,
+        declared: None,
+        delivered: None,
+        occurrences: c.occurrences,
+        stray: None,
+        effects: Vec::new(),
+        effect: None,
+        listener_outcome: outcome,
+        explanation: c.explanation.clone(),
+        evidence: c.evidence.clone(),
+    }
+}
