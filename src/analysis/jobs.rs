@@ -55,6 +55,7 @@ impl Lessons {
 /// values do not depend on the dialect, so any sound reading does.
 pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
     let mut lessons = Lessons::default();
+    let mut stores: BTreeMap<Endpoint, ((Timestamp, u64), String)> = BTreeMap::new();
     for f in sets.iter().flat_map(|s| &s.seen.flows) {
         let sound =
             Dialect::ALL.iter().filter_map(|d| f.facts(*d)).find(|x| x.reading.is_sound() && x.implausible == 0);
@@ -69,26 +70,39 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
                     f.server(),
                     named.said.packet.number
                 );
-                lessons.stores.entry(Endpoint::new(address, port)).or_insert(by);
+                let slot = stores.entry(Endpoint::new(address, port)).or_insert((age(&named.said), by.clone()));
+                if age(&named.said) < slot.0 {
+                    *slot = (age(&named.said), by);
+                }
             }
         }
         for (endpoints, said) in learned.gloo.values() {
             for endpoint in endpoints {
-                lessons.pairs.entry(*endpoint).or_insert((f.server(), *said));
+                let found = (f.server(), *said);
+                let slot = lessons.pairs.entry(*endpoint).or_insert(found);
+                if age(&found.1) < age(&slot.1) {
+                    *slot = found;
+                }
             }
         }
         for root in &learned.roots {
             let known = lessons.roots.iter_mut().find(|(_, r)| r.root == root.root && r.magic == root.magic);
             match known {
-                Some((_, r)) if r.said <= root.said => {}
+                Some((_, r)) if age(&r.said) <= age(&root.said) => {}
                 Some(slot) => *slot = (f.server(), root.clone()),
                 None => lessons.roots.push((f.server(), root.clone())),
             }
         }
         lessons.by_store.entry(f.server()).or_default().push(learned.clone());
     }
-    lessons.roots.sort_by_key(|(_, r)| (r.said, r.root));
+    lessons.stores = stores.into_iter().map(|(e, (_, by))| (e, by)).collect();
+    lessons.roots.sort_by_key(|(_, r)| (age(&r.said), r.root));
     lessons
+}
+
+/// What was said first counts, whatever the order in which captures were named.
+fn age(said: &Said) -> (Timestamp, u64) {
+    (said.time, said.packet.number)
 }
 
 /// An address as text, or the name of a host.
@@ -144,7 +158,7 @@ fn ranks(learned: &[Learned]) -> Vec<Participant> {
     for ((g, rank), found) in learned.iter().flat_map(|l| &l.gloo) {
         if g == group {
             let slot = by_rank.entry(*rank).or_insert(found);
-            if found.1 < slot.1 {
+            if age(&found.1) < age(&slot.1) {
                 *slot = found;
             }
         }
