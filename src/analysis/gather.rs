@@ -131,6 +131,7 @@ pub(super) fn studied(
     gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>,
     options: &Options,
     lessons: &Lessons,
+    names: &Names,
 ) -> Vec<Listener> {
     gathered
         .iter()
@@ -143,7 +144,9 @@ pub(super) fn studied(
                 }
             }
             let named = lessons.stores.get(endpoint).map(String::as_str);
-            study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named)
+            let mut listener = study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named);
+            listener.policy = options.policy_of(names.host(endpoint.address));
+            listener
         })
         .collect()
 }

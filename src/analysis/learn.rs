@@ -89,7 +89,7 @@ pub fn learn(options: &Options) -> Knowledge {
     known.nothing_read = !reading.read.values().any(|r| r.summary.is_some());
     known.pairs = reading.lessons.pairs.keys().copied().collect();
     let gathered = gather::gather(&reading.sets, &reading.stores, &known.names);
-    for listener in gather::studied(&reading.sets, &gathered, options, &reading.lessons) {
+    for listener in gather::studied(&reading.sets, &gathered, options, &reading.lessons, &known.names) {
         let dialect = best(&listener, &reading.sets);
         known.listeners.insert(listener.endpoint, Known { listener, dialect });
     }

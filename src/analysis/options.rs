@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::names::short;
 use crate::oom::Zone;
+use crate::protocol::tcpstore::server::Policy;
 use crate::stream::PortSet;
 use crate::time::Timestamp;
 
@@ -50,6 +52,10 @@ pub struct Options {
     pub memory: u64,
     /// Threads.
     pub threads: usize,
+    /// RAM and swap, in bytes, of one host or of all.
+    pub host_memory: Vec<(Option<String>, u64)>,
+    /// `vm.overcommit_memory` (0, 1 or 2), of one host or of all.
+    pub overcommit: Vec<(Option<String>, u8)>,
     /// Findings kept.
     pub max_findings: usize,
 }
@@ -71,7 +77,44 @@ impl Default for Options {
             max_lag: 900.0,
             memory: 256 << 20,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
+            host_memory: Vec::new(),
+            overcommit: Vec::new(),
             max_findings: 10_000,
         }
+    }
+}
+
+impl Options {
+    /// What the kernel of a host grants, as far as it was told. What is said of one host wins over what is said of all.
+    pub fn policy_of(&self, host: Option<&str>) -> Policy {
+        fn of<T: Copy>(list: &[(Option<String>, T)], host: Option<&str>) -> Option<T> {
+            let own =
+                list.iter().rev().find(|(h, _)| h.as_deref().zip(host).is_some_and(|(a, b)| short(a) == short(b)));
+            own.or_else(|| list.iter().rev().find(|(h, _)| h.is_none())).map(|(_, value)| *value)
+        }
+        match (of(&self.overcommit, host), of(&self.host_memory, host)) {
+            (Some(1), _) => Policy::Always,
+            (Some(0), Some(ram_and_swap)) => Policy::Heuristic { ram_and_swap },
+            (Some(2), Some(available)) => Policy::Strict { available },
+            _ => Policy::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_one_host_wins() {
+        let options = Options {
+            overcommit: vec![(None, 0), (Some("node-a".into()), 1)],
+            host_memory: vec![(None, 1 << 30)],
+            ..Options::default()
+        };
+        assert_eq!(options.policy_of(Some("node-a.example.org")), Policy::Always);
+        assert_eq!(options.policy_of(Some("node-b")), Policy::Heuristic { ram_and_swap: 1 << 30 });
+        assert_eq!(options.policy_of(None), Policy::Heuristic { ram_and_swap: 1 << 30 });
+        assert_eq!(Options { overcommit: vec![(None, 0)], ..Options::default() }.policy_of(None), Policy::Unknown);
     }
 }

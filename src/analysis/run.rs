@@ -62,7 +62,7 @@ pub fn analyze(options: &Options) -> Analysis {
     let mut reported = lists;
 
     let gathered = gather::gather(&sets, &stores, &names);
-    let studied = gather::studied(&sets, &gathered, options, &lessons);
+    let studied = gather::studied(&sets, &gathered, options, &lessons, &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered);
     findings.extend(quiet::findings(&studied, &gathered));

@@ -56,6 +56,12 @@ pub(super) struct Args {
     /// A trigger comes at most this long before its kill
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = args::duration)]
     max_lag: f64,
+    /// RAM and swap of a host (of all hosts, without HOST): with --overcommit it tells what the kernel grants
+    #[arg(long, value_name = "[HOST=]SIZE", value_parser = args::host_memory)]
+    host_memory: Vec<(Option<String>, u64)>,
+    /// vm.overcommit_memory of a host (of all hosts, without HOST): 0, 1 or 2
+    #[arg(long, value_name = "[HOST=]MODE", value_parser = args::overcommit)]
+    overcommit: Vec<(Option<String>, u8)>,
     /// Lowest severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
     fail_on: Severity,
@@ -103,6 +109,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         window: a.window,
         max_lag: a.max_lag,
         memory: a.memory,
+        host_memory: a.host_memory,
+        overcommit: a.overcommit,
         max_findings: a.max_findings,
         ..Options::default()
     };

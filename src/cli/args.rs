@@ -51,11 +51,29 @@ pub(super) fn boot(text: &str) -> Result<(String, Timestamp), String> {
 
 /// `[HOST=]ZONE`.
 pub(super) fn zone(text: &str) -> Result<(Option<String>, Zone), String> {
-    let (host, zone) = match text.split_once('=') {
-        Some((host, zone)) => (Some(host.to_string()), zone),
-        None => (None, text),
-    };
+    let (host, zone) = of_host(text);
     Ok((host, zone.parse::<Zone>().map_err(|e| e.to_string())?))
+}
+
+/// `[HOST=]VALUE`.
+fn of_host(text: &str) -> (Option<String>, &str) {
+    match text.split_once('=') {
+        Some((host, value)) => (Some(host.to_string()), value),
+        None => (None, text),
+    }
+}
+
+/// `[HOST=]SIZE`.
+pub(super) fn host_memory(text: &str) -> Result<(Option<String>, u64), String> {
+    let (host, value) = of_host(text);
+    Ok((host, size(value)?))
+}
+
+/// `[HOST=]0|1|2`.
+pub(super) fn overcommit(text: &str) -> Result<(Option<String>, u8), String> {
+    let (host, value) = of_host(text);
+    let mode = value.parse::<u8>().ok().filter(|m| *m <= 2);
+    Ok((host, mode.ok_or_else(|| format!("0, 1 or 2 was required, {value:?} was there"))?))
 }
 
 /// A regular expression.

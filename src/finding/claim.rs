@@ -5,7 +5,7 @@ use crate::finding::{finding_id, rule};
 use crate::protocol::listener::{Candidate, Connection, Listener, Observed, observed};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{self, identify};
-use crate::protocol::tcpstore::server::{self, Field, Outcome as ModelOutcome, Verdict};
+use crate::protocol::tcpstore::server::{self, Field, Outcome as ModelOutcome, Policy, Verdict};
 use crate::protocol::tcpstore::{Dialect, Facts, ValidateFault};
 use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
@@ -89,16 +89,18 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     let head = o.head(Direction::ToServer, 512);
     let named = identify(&head, o.record.bytes[0]);
     let segments: Vec<&[u8]> = o.kept[0].iter().map(|k| k.bytes.as_slice()).collect();
+    let seen = observed(connection);
+    // What was seen is worth more than what was said: silence after a claim means that it was granted.
+    let policy = if matches!(seen, Observed::Silent(_)) { Policy::Always } else { listener.policy };
     let effects: Vec<(Candidate, Effect, Verdict)> = judged(listener)
         .into_iter()
         .map(|k| {
-            let v = server::verdict(&k.server(), &segments);
+            let v = server::verdict(&k.server().on(policy), &segments);
             (k, effect(k, &v), v)
         })
         .collect();
     let settled = settled(&effects);
     let chosen = settled.or_else(|| commonest(&effects));
-    let seen = observed(connection);
     let claim = effects.iter().filter(|(_, e, _)| claims(e)).map(|(_, e, _)| e.allocates_bytes.unwrap_or(0)).max();
     let mismatch = is_store_client(&named);
     let refused = match seen {

@@ -2,7 +2,7 @@
 
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
-use crate::protocol::tcpstore::server::{Backend, Outcome, Server, verdict};
+use crate::protocol::tcpstore::server::{Backend, Outcome, Policy, Server, verdict};
 use crate::protocol::tcpstore::{Dialect, FlowReadings, Partner, Reading, narrow};
 use crate::stream::{Activity, Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
@@ -117,6 +117,8 @@ pub struct Listener {
     pub since: Option<(u8, u8)>,
     /// The newest release that some client can be.
     pub until: Option<(u8, u8)>,
+    /// How its host's kernel answers requests for memory, where somebody said so.
+    pub policy: Policy,
     /// Connections it accepted.
     pub accepted: u64,
     /// First packet to or from it.
@@ -220,6 +222,7 @@ pub fn study(
         evidence: Vec::new(),
         since: None,
         until: None,
+        policy: Policy::Unknown,
         accepted: connections.iter().filter(|c| c.record.accepted()).count() as u64,
         first_seen: connections.iter().map(|c| c.record.first).min(),
         last_seen: connections.iter().map(|c| c.record.last).max(),
