@@ -67,6 +67,7 @@ pub fn analyze(options: &Options) -> Analysis {
     let mut findings = observe::findings(&studied, &gathered);
     findings.extend(quiet::findings(&studied, &gathered));
     findings.extend(network.findings.iter().cloned());
+    findings.extend(observe::misdirected(&sets, &names));
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
     let scans = quiet::scans(&sets, &findings);
     let left_out = observe::bounded(&mut findings, options.max_findings);
