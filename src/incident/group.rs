@@ -172,7 +172,13 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
     for l in e.listeners {
         let host = e.host_of(l.endpoint.address);
         let Some(death) = l.death else { continue };
-        if explained.contains(host.as_str()) {
+        // A kill that the log does tell of is judged by itself, even where nothing explains it.
+        let told = e.events.iter().any(|v| {
+            v.kind != OomKind::Gpu
+                && v.host.as_deref().is_some_and(|h| e.names.same(h, &host))
+                && death.time.seconds_since(v.time).abs() <= DEATH_SECONDS
+        });
+        if told || explained.contains(host.as_str()) {
             continue;
         }
         let claims: Vec<&Finding> = e.findings.iter().filter(|f| f.target == l.endpoint).collect();

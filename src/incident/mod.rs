@@ -6,6 +6,8 @@ mod nccl;
 mod summary;
 mod survivor;
 mod trigger;
+#[cfg(test)]
+mod verdict_tests;
 
 use crate::finding::Finding;
 use crate::names::Names;
