@@ -5,6 +5,7 @@
 
 pub mod names;
 pub mod net;
+pub mod size;
 pub mod time;
 pub mod words;
 

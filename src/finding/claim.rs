@@ -1,7 +1,7 @@
 //! One connection to a store, judged: the store rules.
 
+use crate::finding::finding_id;
 use crate::finding::types::{Declared, Effect, Finding, Stray};
-use crate::finding::{finding_id, rule};
 use crate::protocol::listener::{Candidate, Connection, KnownBy, Listener, Observed, observed};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{self, identify};
@@ -328,31 +328,15 @@ pub(crate) fn base(
     if !packets.contains(&packet) {
         packets.push(packet);
     }
+    let id = finding_id(rule_id, o.client(), o.server(), sequence, &bytes);
     Finding {
-        id: finding_id(rule_id, o.client(), o.server(), sequence, &bytes),
-        rule: rule_id,
-        severity: rule(rule_id).map_or(Severity::Notice, |r| r.severity),
-        time,
-        packet: Some(packet),
         packets,
-        sightings: Vec::new(),
-        source: o.client(),
-        target: o.server(),
         protocol: Some("tcpstore"),
         dialect: listener.dialect(),
         dialect_candidates: listener.dialects(),
-        query: None,
         stream_offset: Some(offset),
         bytes,
-        alternate_bytes: None,
-        declared: None,
-        delivered: None,
-        occurrences: 1,
-        stray: None,
-        effects: Vec::new(),
-        effect: None,
-        listener_outcome: None,
-        explanation: String::new(),
         evidence: listener.evidence.iter().map(|e| e.text.clone()).collect(),
+        ..Finding::new(rule_id, id, time, Some(packet), o.client(), o.server())
     }
 }

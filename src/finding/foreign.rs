@@ -1,13 +1,12 @@
 //! The other way round: a store's client that reached a listener of another protocol.
 
+use crate::finding::finding_id;
 use crate::finding::types::{Finding, Stray};
-use crate::finding::{finding_id, rule};
 use crate::protocol::listener::Connection;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::identify;
 use crate::protocol::tcpstore::Dialect;
 use crate::stream::Direction;
-use crate::words::Severity;
 
 /// Bytes of the answer that a finding keeps.
 const SHOWN_BYTES: usize = 64;
@@ -53,30 +52,11 @@ pub fn judge(connection: &Connection<'_>) -> Option<Finding> {
     let bytes = head[..head.len().min(SHOWN_BYTES)].to_vec();
     let id = finding_id("foreign-server", o.server(), o.client(), o.sequence(Direction::ToClient, 0), &bytes);
     Some(Finding {
-        id,
-        rule: "foreign-server",
-        severity: rule("foreign-server").map_or(Severity::Notice, |r| r.severity),
-        time: first.time,
-        packet: Some(first.packet),
-        packets: vec![first.packet],
-        sightings: Vec::new(),
-        source: o.server(),
-        target: o.client(),
         protocol: Some("tcpstore"),
-        dialect: None,
-        dialect_candidates: Vec::new(),
-        query: None,
         stream_offset: Some(0),
         bytes,
-        alternate_bytes: None,
-        declared: None,
-        delivered: None,
-        occurrences: 1,
         stray: Some(Stray { protocol: named.protocol.to_string(), tool: named.tool, probe: None }),
-        effects: Vec::new(),
-        effect: None,
-        listener_outcome: None,
         explanation,
-        evidence: Vec::new(),
+        ..Finding::new("foreign-server", id, first.time, Some(first.packet), o.server(), o.client())
     })
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::summary::{self, bytes_text};
+use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Fit, Trigger, claimed, trigger_of};
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
 use crate::net::Address;
 use crate::oom::{OomEvent, OomKind};
+use crate::size::bytes;
 use crate::time::Timestamp;
 use crate::words::{Cause, IncidentKind, Scope, Severity, Verdict};
 
@@ -87,7 +88,7 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
         "the kernel killed {process}{} {:.1} s after the claim of {}",
         event.pid.map_or(String::new(), |p| format!(" (pid {p})")),
         t.lag,
-        bytes_text(claim)
+        bytes(claim)
     ));
     if t.fit == Fit::Fits {
         agree += 1;
@@ -95,7 +96,7 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
         part.reasons.push(format!(
             "its total-vm of {} kB is the claim and {} besides",
             vm / 1024,
-            bytes_text(vm.saturating_sub(claim))
+            bytes(vm.saturating_sub(claim))
         ));
     }
     if let Some(l) = e.listener(f.target) {
@@ -128,7 +129,7 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
         (None, Some(x)) if t.selected => part.reasons.push(format!(
             "the dialect is not known from the capture; of its readings total-vm selects {} ({} in {})",
             x.query.unwrap_or("this one"),
-            bytes_text(claim),
+            bytes(claim),
             reading_dialects(f, t.effect)
         )),
         (None, _) if f.effects.iter().all(|x| x.outcome == crate::words::Outcome::Allocates) => {}
@@ -200,7 +201,7 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             died: Some(death.time),
             verdict: if fatal.dialect.is_some() { Verdict::Probable } else { Verdict::Possible },
             reasons: vec![
-                format!("the listener {} died {lag:.1} s after the claim of {} that it never answered", l.endpoint, bytes_text(claim)),
+                format!("the listener {} died {lag:.1} s after the claim of {} that it never answered", l.endpoint, bytes(claim)),
                 "no log with a kill of this host was given: the death of its listener stands in for one, so this is at \
                  best probable (add the host's kernel log with --oom)"
                     .to_string(),

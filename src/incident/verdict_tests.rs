@@ -40,32 +40,14 @@ fn effect(dialect: Dialect, outcome: Outcome, bytes: u64) -> Effect {
 }
 
 fn claim(n: u8, time: f64) -> Finding {
+    let source = Endpoint::new(Address::v4([192, 0, 2, 250]), 4000 + u16::from(n));
     Finding {
-        id: format!("claim-{n}-{time}"),
-        rule: "store-claim",
-        severity: Severity::Critical,
-        time: at(time),
-        packet: Some(packet(1)),
-        packets: vec![packet(1)],
-        sightings: Vec::new(),
-        source: Endpoint::new(Address::v4([192, 0, 2, 250]), 4000 + u16::from(n)),
-        target: host(n),
-        protocol: Some("tcpstore"),
         dialect: Some(Dialect::B),
         dialect_candidates: vec![Dialect::B],
-        query: Some("ADD"),
-        stream_offset: Some(0),
         bytes: vec![3, 0, 0, 0x2a],
-        alternate_bytes: None,
-        declared: None,
-        delivered: None,
-        occurrences: 1,
         stray: Some(Stray { protocol: "RDP".into(), tool: None, probe: None }),
         effects: vec![effect(Dialect::B, Outcome::Allocates, CLAIM)],
-        effect: None,
-        listener_outcome: None,
-        explanation: String::new(),
-        evidence: Vec::new(),
+        ..Finding::new("store-claim", format!("claim-{n}-{time}"), at(time), Some(packet(1)), source, host(n))
     }
 }
 
