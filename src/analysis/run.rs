@@ -12,7 +12,7 @@ use super::sets::{Capture, ReadCapture, Set};
 use super::{logs, observe, quiet, reporting};
 use crate::finding::Finding;
 use crate::incident::{Evidence, HostWatch, Incident, Watch, incidents};
-use crate::names::Names;
+use crate::names::{Names, short};
 use crate::net::Endpoint;
 use crate::oom::{self, LogSummary, OomEvent, OomKind};
 use crate::protocol::listener::Listener;
@@ -73,6 +73,7 @@ pub fn analyze(options: &Options) -> Analysis {
     let left_out = observe::bounded(&mut findings, options.max_findings);
 
     let (summaries, log_inputs) = read_logs(options, &inputs, &names, &sets);
+    let log_days = log_days(&summaries);
     let merged = oom::merge(summaries.into_iter().flat_map(|s| s.sightings).collect());
     if !merged.untimed.is_empty() {
         notes.push(untimed_note(&merged.untimed));
@@ -89,6 +90,7 @@ pub fn analyze(options: &Options) -> Analysis {
         listeners: &studied,
         names: &names,
         watch: &watch,
+        log_days: &log_days,
         window: options.window,
         max_lag: options.max_lag,
     };
@@ -273,6 +275,22 @@ fn unknown_hosts(options: &Options, names: &Names, events: &[OomEvent], sets: &[
         .filter(|(_, host)| !known(host))
         .map(|(flag, host)| format!("{flag} {host}=…: no input has a host of that name"))
         .collect()
+}
+
+/// How many days the logs of each host reach, by short name. A log of several hosts counts for each host it names.
+fn log_days(summaries: &[LogSummary]) -> BTreeMap<String, f64> {
+    let mut days: BTreeMap<String, f64> = BTreeMap::new();
+    for s in summaries {
+        let (Some(first), Some(last)) = (s.first, s.last) else { continue };
+        let reach = (last.seconds_since(first) / 86_400.0).max(0.0);
+        let hosts: BTreeSet<String> =
+            s.host.iter().map(String::as_str).chain(s.sightings.iter().filter_map(|x| x.host())).map(short).collect();
+        for host in hosts {
+            let slot = days.entry(host).or_default();
+            *slot = slot.max(reach);
+        }
+    }
+    days
 }
 
 fn untimed_note(untimed: &[oom::OomSighting]) -> String {

@@ -298,6 +298,7 @@ fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
         verdict: overall(scope, &hosts),
         start,
         end,
+        chance: None,
         survivors: survivors(e, &hosts, &sources),
         hosts,
         source,
@@ -306,6 +307,7 @@ fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
         summary: String::new(),
         settled_by: Vec::new(),
     };
+    incident.chance = super::chance::chance(&incident, e.events, e.log_days);
     incident.settled_by = summary::settled_by(e, &incident);
     incident.summary = summary::summary(e, &incident);
     incident

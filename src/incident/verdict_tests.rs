@@ -109,6 +109,7 @@ struct Case {
     events: Vec<OomEvent>,
     findings: Vec<Finding>,
     listeners: Vec<Listener>,
+    log_days: std::collections::BTreeMap<String, f64>,
 }
 
 impl Case {
@@ -126,6 +127,7 @@ impl Case {
             listeners: &self.listeners,
             names: &names,
             watch: &watch,
+            log_days: &self.log_days,
             window: 120.0,
             max_lag: 900.0,
         })
@@ -144,6 +146,7 @@ fn one(total_vm: Option<u64>, active: &[f64], died: Option<f64>) -> Case {
         events: vec![kill(1, 140.0, total_vm)],
         findings: vec![claim(1, 100.0)],
         listeners: vec![listener(1, active, died)],
+        log_days: Default::default(),
     }
 }
 
@@ -229,6 +232,7 @@ fn without_a_kill_in_any_log_a_death_is_probable_at_best() {
         events: Vec::new(),
         findings: vec![claim(1, 100.0)],
         listeners: vec![listener(1, &[99.0], Some(142.0))],
+        log_days: Default::default(),
     };
     let all = case.incidents();
     assert_eq!((all[0].kind, all[0].verdict), (IncidentKind::ListenerDeath, Verdict::Probable));
@@ -299,4 +303,24 @@ fn who_got_the_same_and_lived_is_listed_with_the_reason() {
         reasons[0].contains("refused") && reasons[1].contains("magic") && reasons[2].contains("may hold"),
         "{reasons:?}"
     );
+}
+
+#[test]
+fn chance_is_estimated_from_the_hosts_own_rates_or_not_at_all() {
+    let mut case = one(FITS, &[99.0], None);
+    case.events.push(kill(2, 150.0, FITS));
+    case.findings.push(claim(2, 110.0));
+    case.listeners.push(listener(2, &[99.0], None));
+    let chance = |case: &Case| case.incidents()[0].chance.clone().unwrap();
+    assert_eq!(chance(&case).expected_per_year, None, "no log reaches far enough");
+    case.log_days = [("n1".to_string(), 30.0), ("n2".to_string(), 30.0)].into();
+    let quiet = chance(&case).expected_per_year.unwrap();
+    assert!(quiet < 1e-3, "{quiet}: two hosts that are never killed fall together within 10 s");
+    for i in 0..60 {
+        case.events.push(kill(1, 1e5 + 40_000.0 * f64::from(i), Some(1 << 30)));
+        case.events.push(kill(2, 2e5 + 40_000.0 * f64::from(i), Some(1 << 30)));
+    }
+    let all = case.incidents();
+    let busy = all.iter().find(|i| i.scope == Scope::Synchronized && i.hosts.len() == 2).and_then(|i| i.chance.clone());
+    assert!(busy.unwrap().expected_per_year.unwrap() > quiet * 100.0);
 }
