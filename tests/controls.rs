@@ -210,3 +210,20 @@ fn a_store_client_at_another_service_is_pointed_out() {
     assert_eq!(found, [(json!(8), json!(18001), json!("text")), (json!(18), json!(18005), json!("SSH"))]);
     assert!(run.findings().iter().all(|f| f["severity"] != "critical"), "only the clients say that these are stores");
 }
+
+#[test]
+fn every_scan_is_one_object_with_its_tool() {
+    for (capture, tool, profile) in [
+        ("scans/curl.pcap", json!("curl"), "one connection"),
+        ("scans/decoy.pcap", json!("nmap"), "SYN scan"),
+        ("scans/frag-version-scan.pcap", json!("nmap"), "version scan"),
+        ("scans/ipv6-version-scan.pcap", json!("nmap"), "version scan"),
+        ("scans/netcat.pcap", json!("nmap"), "one connection"),
+        ("scans/syn-only.pcap", json!("nmap"), "SYN scan"),
+        ("scans/tls.pcap", json!(null), "one connection"),
+    ] {
+        let scans = analyze(&[capture]).json["scans"].clone();
+        assert_eq!(scans.as_array().unwrap().len(), 1, "{capture}");
+        assert_eq!((&scans[0]["tool"], &scans[0]["profile"]), (&tool, &json!(profile)), "{capture}");
+    }
+}

@@ -119,12 +119,19 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
             (seen.0, seen.1) = (seen.0.min(r.first), seen.1.max(r.last));
         }
     }
+    // A source whose SYNs bear a tool's marks, whatever else it sends.
+    let mut makers: BTreeMap<Address, Option<&'static str>> = BTreeMap::new();
+    for r in sets.iter().flat_map(|s| &s.seen.records).filter(|r| by_source.contains_key(&r.client().address)) {
+        let slot = makers.entry(r.client().address).or_default();
+        *slot = slot.or(r.syn_maker.tool());
+    }
     by_source
         .into_iter()
         .filter_map(|(source, list)| {
             let flows = flows.get(&source)?;
             let probes = list.iter().any(|f| f.stray.as_ref().is_some_and(|s| s.probe.is_some()));
-            let tool = list.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
+            let said = list.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
+            let tool = said.or_else(|| makers.get(&source).copied().flatten());
             let strays = list.iter().any(|f| f.stray.is_some());
             let first = flows.values().map(|v| v.0).min()?;
             Some(Scan {
