@@ -1,5 +1,7 @@
 //! Findings + OOM events → [`Incident`]: what set these failures off.
 
+mod climb;
+mod clocks;
 mod coverage;
 mod group;
 mod nccl;
@@ -7,6 +9,9 @@ mod summary;
 mod survivor;
 mod trigger;
 
+use std::collections::BTreeSet;
+
+use crate::curve::Series;
 use crate::finding::Finding;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
@@ -15,6 +20,7 @@ use crate::protocol::listener::Listener;
 use crate::time::Timestamp;
 use crate::words::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
 
+pub use clocks::{Correction, HostClocks, Whose};
 pub use coverage::{HostWatch, Watch};
 pub use group::incidents;
 pub use survivor::Survivor;
@@ -37,6 +43,12 @@ pub struct Evidence<'a> {
     pub window: f64,
     /// A trigger comes at most this long before its kill, in seconds.
     pub max_lag: f64,
+    /// Memory over time.
+    pub curves: &'a [Series],
+    /// Clocks that were corrected.
+    pub clocks: &'a HostClocks,
+    /// Sources that may stand for several hosts.
+    pub nat: &'a BTreeSet<Address>,
 }
 
 impl Evidence<'_> {
