@@ -1,6 +1,6 @@
 //! Hosts and their addresses: who is meant when a log says one thing and a packet another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::net::Address;
 use crate::time::Timestamp;
@@ -15,6 +15,8 @@ pub struct Names {
     leases: BTreeMap<Address, Vec<Lease>>,
     /// Other short names → the host's; `None` where two hosts have one.
     aliases: BTreeMap<String, Option<String>>,
+    /// Addresses of machines of the cluster, its gateways and bridges: others may send from behind them.
+    nodes: BTreeSet<Address>,
 }
 
 /// An address that a host had for a while.
@@ -150,6 +152,30 @@ impl Names {
         then.map(|l| l.host.as_str()).or_else(|| self.by_address.get(&address).map(String::as_str))
     }
 
+    /// Notes that an address is a node's of the cluster, or a gateway's or bridge's.
+    pub fn add_node(&mut self, address: Address) {
+        self.nodes.insert(address);
+    }
+
+    /// Whether an address is a node's of the cluster, or its name says that it is a gateway or bridge: what comes from it
+    /// may come from a host behind it.
+    pub fn is_node(&self, address: Address) -> bool {
+        const GATES: [&str; 9] = ["gateway", "gw", "router", "nat", "bridge", "br", "docker0", "cni0", "egress"];
+        let gate = |name: &str| {
+            let name = short(name);
+            let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+            words
+                .map(|w| w.trim_end_matches(|c: char| c.is_ascii_digit()))
+                .any(|w| GATES.iter().any(|g| w == g.trim_end_matches('0')))
+        };
+        self.nodes.contains(&address) || self.by_address.get(&address).is_some_and(|name| gate(name))
+    }
+
+    /// All addresses that are a host's for good.
+    pub fn all_addresses(&self) -> impl Iterator<Item = Address> {
+        self.by_address.keys().copied()
+    }
+
     /// The addresses of a host.
     pub fn addresses(&self, name: &str) -> &[Address] {
         self.by_name.get(&self.key(name)).map(|(_, a)| a.as_slice()).unwrap_or_default()
@@ -234,6 +260,17 @@ mod tests {
         assert!(!n.knows("job-0"));
         n.add_alias("node-1", "node-a");
         assert_eq!(n.canonical("node-1"), "node-1");
+    }
+
+    #[test]
+    fn nodes_and_gateways_may_stand_for_others() {
+        let mut n = names();
+        let at = |d| Address::v4([192, 0, 2, d]);
+        n.add("rack2-gw1", at(254));
+        n.add("bright", at(253));
+        n.add_node(at(11));
+        assert!(n.is_node(at(254)) && n.is_node(at(11)));
+        assert!(!n.is_node(at(253)) && !n.is_node(at(10)) && !n.is_node(at(99)));
     }
 
     #[test]

@@ -89,6 +89,49 @@ impl fmt::Display for Endpoint {
     }
 }
 
+/// A network: an address and the length of its prefix, `192.0.2.0/24`. A bare address is a network of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Network {
+    address: Address,
+    /// Of the 128 bits of an [`Address`].
+    prefix: u32,
+}
+
+/// A text that is no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an address or a network such as 192.0.2.0/24 was required, {found:?} was there")]
+pub struct NetworkError {
+    /// What was there.
+    pub found: String,
+}
+
+impl Network {
+    /// Whether the address lies in it.
+    pub fn contains(&self, address: Address) -> bool {
+        let beside = 128 - self.prefix;
+        beside >= 128 || (address.0 >> beside) == (self.address.0 >> beside)
+    }
+}
+
+impl std::str::FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let error = || NetworkError { found: text.chars().take(80).collect() };
+        let (address, length) = match text.trim().split_once('/') {
+            Some((a, l)) => (a, Some(l)),
+            None => (text.trim(), None),
+        };
+        let ip: IpAddr = address.parse().map_err(|_| error())?;
+        let bits: u32 = if ip.is_ipv4() { 32 } else { 128 };
+        let length = match length {
+            Some(l) => l.parse().ok().filter(|l| *l <= bits).ok_or_else(error)?,
+            None => bits,
+        };
+        Ok(Network { address: ip.into(), prefix: 128 - bits + length })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +142,19 @@ mod tests {
         let six: IpAddr = "2001:db8::11".parse().unwrap();
         assert_eq!(Endpoint::new(six.into(), 1).to_string(), "2001:db8::11:1");
         assert!(Address::from(six).0 != 0 && !Address::from(six).is_v4());
+    }
+
+    #[test]
+    fn a_network_holds_its_addresses() {
+        let net: Network = "192.0.2.0/24".parse().unwrap();
+        assert!(net.contains(Address::v4([192, 0, 2, 250])) && !net.contains(Address::v4([192, 0, 3, 1])));
+        let one: Network = "2001:db8::1".parse().unwrap();
+        let of = |t: &str| Address::from(t.parse::<IpAddr>().unwrap());
+        assert!(one.contains(of("2001:db8::1")) && !one.contains(of("2001:db8::2")));
+        assert!("0.0.0.0/0".parse::<Network>().unwrap().contains(Address::v4([8, 8, 8, 8])));
+        assert!("::/0".parse::<Network>().unwrap().contains(Address::v4([8, 8, 8, 8])));
+        for bad in ["", "192.0.2.0/33", "node-a", "192.0.2.0/"] {
+            assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
     }
 }

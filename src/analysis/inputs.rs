@@ -5,8 +5,41 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::capture::{Kind, Limits, sniff_path, unpacked};
+use crate::curve;
+use crate::hosts;
 use crate::names::{Names, short};
 use crate::words::InputKind;
+
+/// What a file is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Packets.
+    Capture,
+    /// Lines that may tell of kills.
+    Log,
+    /// Hosts and addresses; of some forms, a log at once.
+    List(hosts::Form),
+    /// Memory over time.
+    Curve,
+}
+
+impl Shape {
+    /// The kind in JSON.
+    pub(super) fn kind(self) -> InputKind {
+        match self {
+            Shape::Capture => InputKind::Capture,
+            Shape::Log => InputKind::Log,
+            Shape::List(hosts::Form::Kubernetes) => InputKind::Kubernetes,
+            Shape::List(hosts::Form::Collected) | Shape::Curve => InputKind::Facts,
+            Shape::List(_) => InputKind::Hosts,
+        }
+    }
+
+    /// Whether it may tell of kills.
+    pub(super) fn is_log(self) -> bool {
+        matches!(self, Shape::Log | Shape::List(hosts::Form::Kubernetes | hosts::Form::Collected))
+    }
+}
 
 /// One file, with what it is.
 #[derive(Clone, Debug)]
@@ -16,7 +49,7 @@ pub(super) struct Source {
     /// Where it is; `-` is standard input.
     pub(super) path: PathBuf,
     /// What it is.
-    pub(super) kind: InputKind,
+    pub(super) shape: Shape,
     /// The host of `HOST=PATH`.
     pub(super) host: Option<String>,
     /// Named on the command line, not found in a directory.
@@ -52,7 +85,7 @@ impl Inputs {
             self.sources.push(Source {
                 label: "-".to_string(),
                 path: path.to_path_buf(),
-                kind: InputKind::Capture,
+                shape: Shape::Capture,
                 host: None,
                 named: true,
             });
@@ -63,17 +96,17 @@ impl Inputs {
 
     /// Adds a path that was named as a log (a directory: everything in it that is text).
     pub(super) fn add_log(&mut self, path: &Path, host: Option<&str>) {
-        self.walk(path, Some(InputKind::Log), host, true, 0);
+        self.walk(path, Some(Shape::Log), host, true, 0);
     }
 
-    fn walk(&mut self, path: &Path, as_kind: Option<InputKind>, host: Option<&str>, named: bool, depth: usize) {
+    fn walk(&mut self, path: &Path, as_shape: Option<Shape>, host: Option<&str>, named: bool, depth: usize) {
         let label = path.to_string_lossy().into_owned();
         let meta = match fs::metadata(path) {
             Ok(meta) => meta,
             Err(e) => return self.refuse(label, format!("cannot open: {e}"), named),
         };
         if !meta.is_dir() {
-            return self.file(path, label, as_kind, host, named);
+            return self.file(path, label, as_shape, host, named);
         }
         if depth >= MAX_DEPTH {
             return self.refuse(label, format!("directories nest deeper than {MAX_DEPTH}"), named);
@@ -95,11 +128,11 @@ impl Inputs {
             if link && child.is_dir() {
                 continue;
             }
-            self.walk(&child, as_kind, host, false, depth + 1);
+            self.walk(&child, as_shape, host, false, depth + 1);
         }
     }
 
-    fn file(&mut self, path: &Path, label: String, as_kind: Option<InputKind>, host: Option<&str>, named: bool) {
+    fn file(&mut self, path: &Path, label: String, as_shape: Option<Shape>, host: Option<&str>, named: bool) {
         if let Ok(real) = fs::canonicalize(path)
             && !self.seen.insert(real)
         {
@@ -109,31 +142,26 @@ impl Inputs {
             Ok(s) => s,
             Err(e) => return self.refuse(label, format!("cannot read: {e}"), named),
         };
-        let kind = match sniffed.kind {
-            Kind::Capture(_) | Kind::HeaderOnly(_) if as_kind.is_none() => InputKind::Capture,
-            Kind::Text => match as_kind {
-                Some(kind) => kind,
-                None => match text_kind(path) {
-                    Some(kind) => kind,
-                    None if named => {
-                        return self.refuse(
-                            label,
-                            "not understood: text that is no log of a known format and no hosts list".to_string(),
-                            true,
-                        );
-                    }
-                    None => return self.pass_over(label, "text that is no log of a known format and no hosts list"),
-                },
+        const TEXTS: &str = "no log of a known format, no list of hosts and no memory curve";
+        let shape = match sniffed.kind {
+            Kind::Capture(_) | Kind::HeaderOnly(_) if as_shape.is_none() => Shape::Capture,
+            Kind::Text => match (text_shape(path), as_shape) {
+                // What was named as a log is one; lists and curves that lie beside logs are what they are.
+                (Some(found), Some(_)) if found.is_log() || !named || found == Shape::Curve => found,
+                (_, Some(shape)) => shape,
+                (Some(found), None) => found,
+                (None, None) if named => {
+                    return self.refuse(label, format!("not understood: text that is {TEXTS}"), true);
+                }
+                (None, None) => return self.pass_over(label, &format!("text that is {TEXTS}")),
             },
             Kind::Empty => {
                 self.refused.push(Refused { label, error: "empty: 0 bytes".to_string(), named, warning_only: true });
                 return;
             }
             // A stray control character makes no log unreadable.
-            Kind::Unknown if as_kind == Some(InputKind::Log) && text_kind(path) == Some(InputKind::Log) => {
-                InputKind::Log
-            }
-            other if as_kind.is_some() => {
+            Kind::Unknown if as_shape == Some(Shape::Log) && text_shape(path).is_some_and(Shape::is_log) => Shape::Log,
+            other if as_shape.is_some() => {
                 return self.refuse(label, format!("not a log: text was required, {other} was there"), named);
             }
             other if named => {
@@ -145,7 +173,7 @@ impl Inputs {
             }
             other => return self.pass_over(label, &other.to_string()),
         };
-        self.sources.push(Source { label, path: path.to_path_buf(), kind, host: host.map(str::to_string), named });
+        self.sources.push(Source { label, path: path.to_path_buf(), shape, host: host.map(str::to_string), named });
     }
 
     fn refuse(&mut self, label: String, error: String, named: bool) {
@@ -158,29 +186,28 @@ impl Inputs {
     }
 }
 
-/// What a text is: a hosts list, a log (a line with a time or an OOM wording near its beginning), or nothing known.
-fn text_kind(path: &Path) -> Option<InputKind> {
+/// What a text is, by its beginning: a memory curve, a list of hosts, a log (a line with a time or an OOM wording), or
+/// nothing known.
+fn text_shape(path: &Path) -> Option<Shape> {
     let mut head = Vec::new();
     unpacked(path, &Limits::default()).ok()?.take(64 << 10).read_to_end(&mut head).ok()?;
     let text = String::from_utf8_lossy(&head);
-    let lines: Vec<&str> =
-        text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).take(200).collect();
-    if lines.is_empty() {
-        return None;
+    if curve::sniff(&text).is_some() {
+        return Some(Shape::Curve);
     }
-    let hosts = lines.iter().filter(|l| is_hosts_line(l)).count();
-    if hosts * 2 > lines.len() {
-        return Some(InputKind::Hosts);
+    let is_log = || crate::oom::looks_like_a_log(&head);
+    match hosts::sniff(&text) {
+        // Output of Ansible names hosts as its inventories do.
+        Some(hosts::Form::Ansible) if is_log() => Some(Shape::Log),
+        Some(form) => Some(Shape::List(form)),
+        // A long list of events may have its first kill beyond what was looked at.
+        None => (is_log() || is_events(&text)).then_some(Shape::Log),
     }
-    crate::oom::looks_like_a_log(&head).then_some(InputKind::Log)
 }
 
-fn is_hosts_line(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    let address = words.next().map(|w| w.split('%').next().unwrap_or(w));
-    let name = words.next();
-    address.is_some_and(|a| a.parse::<std::net::IpAddr>().is_ok())
-        && name.is_some_and(|n| n.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)))
+/// `kubectl get events -o json`.
+fn is_events(head: &str) -> bool {
+    head.trim_start().starts_with('{') && head.contains("\"kind\"") && head.contains("\"Event\"")
 }
 
 /// A capture's name without what rotation and compression add: `node-c-rot-20261129-112916.pcap` and

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::gather;
+use super::inputs::Shape;
 use super::options::Options;
 use super::sets::Set;
 use crate::names::Names;
@@ -12,7 +13,6 @@ use crate::protocol::listener::Listener;
 use crate::protocol::nccl::Network;
 use crate::protocol::tcpstore::Dialect;
 use crate::stream::PortSet;
-use crate::words::InputKind;
 
 /// What a first reading of captures taught; a second reading starts from it.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ pub fn learn(options: &Options) -> Knowledge {
             known.refuse(list.path.clone(), error.clone(), true);
         }
     }
-    for s in reading.inputs.sources.iter().filter(|s| s.kind == InputKind::Log && s.named) {
+    for s in reading.inputs.sources.iter().filter(|s| s.shape == Shape::Log && s.named) {
         known.refuse(s.label.clone(), "a capture was required, a log was there".to_string(), true);
     }
     for r in reading.inputs.refused.iter().filter(|r| r.named) {

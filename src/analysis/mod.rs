@@ -1,13 +1,19 @@
 //! The one loop that joins the rooms: captures and logs in, a report out.
 
+mod clocks;
+mod curves;
 mod gather;
 mod inputs;
 mod jobs;
+mod kills;
 mod learn;
+mod lists;
 mod logs;
 mod network;
 mod observe;
 mod options;
+mod progress;
+mod prune;
 mod quiet;
 mod reading;
 mod reporting;

@@ -1,8 +1,11 @@
 //! What an analysis is asked to do, in meanings rather than flags.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::names::short;
+use crate::net::{Address, Network};
 use crate::oom::Zone;
 use crate::protocol::tcpstore::server::Policy;
 use crate::stream::PortSet;
@@ -58,6 +61,26 @@ pub struct Options {
     pub overcommit: Vec<(Option<String>, u8)>,
     /// Findings kept.
     pub max_findings: usize,
+    /// Approved sources, and what they are called.
+    pub known_sources: Vec<(Network, String)>,
+    /// Every capture is read whole, whatever time it is of.
+    pub all_time: bool,
+    /// Nothing before this instant counts.
+    pub since: Option<Timestamp>,
+    /// Nothing after this instant counts.
+    pub until: Option<Timestamp>,
+    /// Only these hosts, by name or address; all if empty.
+    pub only_hosts: Vec<String>,
+    /// Only flows to or from these networks; all if empty.
+    pub nets: Vec<Network>,
+    /// Only findings whose source lies in these networks; all if empty.
+    pub sources: Vec<Network>,
+    /// Lines that look like an OOM and were not understood, shown of each log.
+    pub examples: usize,
+    /// Whether to tell on standard error how far reading is.
+    pub progress: bool,
+    /// Set from outside: reading stops, and what was read is reported.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Default for Options {
@@ -80,11 +103,31 @@ impl Default for Options {
             host_memory: Vec::new(),
             overcommit: Vec::new(),
             max_findings: 10_000,
+            known_sources: Vec::new(),
+            all_time: false,
+            since: None,
+            until: None,
+            only_hosts: Vec::new(),
+            nets: Vec::new(),
+            sources: Vec::new(),
+            examples: 3,
+            progress: false,
+            stop: None,
         }
     }
 }
 
 impl Options {
+    /// What the user calls a source: by the last `--known-source` that holds it.
+    pub fn label_of(&self, source: Address) -> Option<&str> {
+        self.known_sources.iter().rev().find(|(net, _)| net.contains(source)).map(|(_, label)| label.as_str())
+    }
+
+    /// Whether an instant lies between `since` and `until`.
+    pub fn in_time(&self, at: Timestamp) -> bool {
+        self.since.is_none_or(|s| s <= at) && self.until.is_none_or(|u| at <= u)
+    }
+
     /// What the kernel of a host grants, as far as it was told. What is said of one host wins over what is said of all.
     pub fn policy_of(&self, host: Option<&str>) -> Policy {
         fn of<T: Copy>(list: &[(Option<String>, T)], host: Option<&str>) -> Option<T> {

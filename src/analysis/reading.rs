@@ -3,17 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::gather;
-use super::inputs::{Inputs, host_of_file, rotation_stem};
+use super::inputs::{Inputs, Shape, host_of_file, rotation_stem};
 use super::jobs::{self, Lessons};
+use super::lists;
 use super::options::Options;
-use super::run::{drop_copies, learn_hosts, read_hosts};
+use super::progress::Progress;
+use super::prune::{self, Plan};
+use super::run::{drop_copies, learn_hosts};
 use super::scan::ScanOptions;
-use super::sets::{self, Capture, ReadCapture, Set};
+use super::sets::{self, Capture, Feed, ReadCapture, Set};
 use crate::names::Names;
-use crate::net::Endpoint;
+use crate::net::{Address, Endpoint};
 use crate::report::model::Input;
 use crate::stream::FlowRecord;
-use crate::words::InputKind;
+use crate::time::Timestamp;
 
 /// Bytes that one flow record costs, with its place in the table.
 pub(super) const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
@@ -36,21 +39,40 @@ pub(super) struct Reading {
     /// Listeners of NCCL.
     pub(super) nccl: BTreeSet<Endpoint>,
     pub(super) notes: Vec<String>,
+    scan: ScanOptions,
+    feed: Feed,
 }
 
-/// Reads hosts lists and captures; logs are left to the caller.
-pub(super) fn read(options: &Options) -> Reading {
+/// What is known before a capture is read.
+pub(super) struct Intake {
+    pub(super) names: Names,
+    pub(super) inputs: Inputs,
+    /// Hosts lists, as a report names them.
+    pub(super) lists: Vec<Input>,
+    pub(super) captures: Vec<Capture>,
+    /// Times of first packets, by index.
+    pub(super) first: BTreeMap<u32, Timestamp>,
+    /// Captures that may be one, in order of their first packets.
+    pub(super) groups: Vec<Vec<Capture>>,
+}
+
+/// Sniffs the paths and reads hosts lists.
+pub(super) fn intake(options: &Options) -> Intake {
     let mut inputs = Inputs::default();
     options.paths.iter().for_each(|p| inputs.add(p));
     options.oom.iter().for_each(|o| inputs.add_log(&o.path, o.host.as_deref()));
     let mut names = Names::default();
-    let listed: Vec<_> = inputs.sources.iter().filter(|s| s.kind == InputKind::Hosts).map(|s| s.path.clone()).collect();
-    let lists: Vec<Input> =
-        listed.iter().chain(options.hosts.iter()).map(|path| read_hosts(path, &mut names)).collect();
+    let mut lists = Vec::new();
+    for path in &options.hosts {
+        lists.push(lists::read(path, &path.to_string_lossy(), None, &mut names));
+    }
+    for s in inputs.sources.iter().filter(|s| matches!(s.shape, Shape::List(_))) {
+        lists.push(lists::read(&s.path, &s.label, s.host.as_deref(), &mut names));
+    }
     let captures: Vec<Capture> = inputs
         .sources
         .iter()
-        .filter(|s| s.kind == InputKind::Capture)
+        .filter(|s| s.shape == Shape::Capture)
         .enumerate()
         .map(|(i, s)| Capture {
             index: i as u32,
@@ -59,10 +81,29 @@ pub(super) fn read(options: &Options) -> Reading {
             host: host_of_file(&s.path, &names, options.host_pattern.as_ref()),
         })
         .collect();
-    let groups = sets::groups(&captures);
+    let first = prune::first_times(&captures);
+    let groups = sets::groups(&captures, &first);
+    Intake { names, inputs, lists, captures, first, groups }
+}
+
+/// Reads all captures; logs are left to the caller.
+pub(super) fn read(options: &Options) -> Reading {
+    captures(intake(options), options, &Plan::default(), &Progress::new(options))
+}
+
+/// Reads the captures that `plan` does not skip.
+pub(super) fn captures(intake: Intake, options: &Options, plan: &Plan, progress: &Progress) -> Reading {
+    let Intake { mut names, inputs, lists, captures, groups, .. } = intake;
+    let groups: Vec<Vec<Capture>> = groups
+        .into_iter()
+        .map(|g| g.into_iter().filter(|c| !plan.skipped.contains_key(&c.index)).collect::<Vec<_>>())
+        .filter(|g| !g.is_empty())
+        .collect();
+    let size = |c: &Capture| std::fs::metadata(&c.path).map_or(0, |m| m.len());
+    progress.expect(groups.iter().flatten().map(size).sum());
     let threads = options.threads.clamp(1, groups.len().max(1));
     let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / threads;
-    let scan_options = ScanOptions {
+    let scan = ScanOptions {
         ports: options.ports.clone(),
         nccl_ports: options.nccl_ports.clone(),
         only: None,
@@ -70,7 +111,11 @@ pub(super) fn read(options: &Options) -> Reading {
         max_tracked_bytes: memory / 4,
         keep_heads: false,
     };
-    let (mut sets, mut read) = sets::read_all(&groups, &scan_options, options.threads);
+    let feed = Feed::new(options, progress);
+    let (mut sets, mut read) = sets::read_all(&groups, &scan, &feed, options.threads);
+    for (index, why) in &plan.skipped {
+        read.insert(*index, ReadCapture { skipped: Some(*why), ..ReadCapture::default() });
+    }
     drop_copies(&captures, &mut sets, &mut read);
     learn_hosts(&mut names, &captures, &mut sets, &read);
     let mut reading = Reading {
@@ -84,41 +129,116 @@ pub(super) fn read(options: &Options) -> Reading {
         stores: BTreeSet::new(),
         nccl: BTreeSet::new(),
         notes: Vec::new(),
+        scan,
+        feed,
     };
-    for _ in 0..ROUNDS {
-        reading.lessons = jobs::lessons(&reading.sets, &reading.names);
-        let stores = gather::listeners(&reading.sets, options, &reading.lessons);
-        let nccl = super::network::endpoints(&reading, options);
-        if stores == reading.stores && nccl == reading.nccl {
-            break;
-        }
-        reading.stores = stores;
-        reading.nccl = nccl;
-        reading.promote(&scan_options);
-    }
+    reading.select(options);
+    reading.learn(options);
     reading
 }
 
 impl Reading {
+    /// Finds the listeners, in rounds: what is learnt may name others.
+    pub(super) fn learn(&mut self, options: &Options) {
+        for _ in 0..ROUNDS {
+            self.lessons = jobs::lessons(&self.sets, &self.names);
+            let stores = gather::listeners(&self.sets, options, &self.lessons);
+            let nccl = super::network::endpoints(self, options);
+            if stores == self.stores && nccl == self.nccl {
+                break;
+            }
+            self.stores = stores;
+            self.nccl = nccl;
+            self.promote();
+        }
+    }
+
+    /// The same for sets that were read again.
+    pub(super) fn relearn(&mut self, options: &Options) {
+        self.stores.clear();
+        self.nccl.clear();
+        self.learn(options);
+    }
+
+    /// Keeps the flows that `--host` and `--net` mean.
+    fn select(&mut self, options: &Options) {
+        if options.only_hosts.is_empty() && options.nets.is_empty() {
+            return;
+        }
+        let names = &self.names;
+        let meant = |a: Address| {
+            let host = names.host(a);
+            let by_name = options.only_hosts.is_empty()
+                || options.only_hosts.iter().any(|h| {
+                    host.is_some_and(|own| names.same(own, h))
+                        || h.parse::<std::net::IpAddr>().is_ok_and(|ip| a == ip.into())
+                });
+            by_name && (options.nets.is_empty() || options.nets.iter().any(|n| n.contains(a)))
+        };
+        for set in &mut self.sets {
+            set.seen.records.retain(|r| meant(r.client().address) || meant(r.server().address));
+            set.seen.flows.retain(|f| meant(f.client().address) || meant(f.server().address));
+        }
+    }
+
+    /// The captures of a set, in order; `None` where one is a pipe, which gives its packets once.
+    fn files(&self, set: usize) -> Option<Vec<Capture>> {
+        let own = self.sets.get(set)?.captures.iter();
+        let own: Vec<Capture> = own.filter_map(|i| self.captures.get(*i as usize)).cloned().collect();
+        own.iter().all(|c| c.path.as_os_str() != "-").then_some(own)
+    }
+
+    /// Reads a set again with its times moved by `shift` nanoseconds. `false`: it cannot be read again.
+    pub(super) fn shift(&mut self, number: usize, shift: i64, options: &Options) -> bool {
+        let Some(files) = self.files(number) else { return false };
+        let seen = sets::read_again(number as u32, &files, &self.scan, &self.feed, None, shift);
+        if let Some(set) = self.sets.get_mut(number) {
+            set.seen = seen;
+            set.shift = shift;
+            set.span = set.span.map(|(a, b)| (a.plus_nanos(shift), b.plus_nanos(shift)));
+        }
+        self.select(options);
+        true
+    }
+
+    /// Adds what the beginnings of earlier captures show of listeners whose dialect is not known.
+    pub(super) fn look_back(
+        &mut self,
+        number: usize,
+        capture: &Capture,
+        wanted: &HashSet<Endpoint>,
+        bytes: usize,
+    ) -> usize {
+        let Some(set) = self.sets.get_mut(number) else { return 0 };
+        let (seen, read) = sets::read_beginning(number as u32, capture, &self.scan, wanted, (set.shift, bytes));
+        set.seen.records.extend(seen.records);
+        set.seen.flows.extend(seen.flows);
+        set.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
+        for (endpoint, activity) in seen.activity {
+            set.seen.activity.entry(endpoint).or_default().merge(&activity);
+        }
+        read
+    }
+
     /// Reads sets again for flows that were dismissed before it was known that they matter.
-    fn promote(&mut self, options: &ScanOptions) {
-        for (number, set) in self.sets.iter_mut().enumerate() {
+    fn promote(&mut self) {
+        for number in 0..self.sets.len() {
+            let files = self.files(number);
+            let Some(set) = self.sets.get_mut(number) else { continue };
             let mut wanted: HashSet<Endpoint> = gather::missed(set, &self.stores);
             wanted.extend(super::network::missed(set, &self.nccl));
             if wanted.is_empty() {
                 continue;
             }
-            let own: Vec<Capture> =
-                set.captures.iter().filter_map(|i| self.captures.get(*i as usize)).cloned().collect();
-            if own.iter().any(|c| c.path.as_os_str() == "-") {
+            let Some(own) = files else {
                 self.notes.push(format!(
                     "{} listener(s) became known after their first packets had passed through the pipe; what was \
                      dismissed before is lost (give the capture as a file to have it read again)",
                     wanted.len()
                 ));
                 continue;
-            }
-            let again = sets::read_again(number as u32, &own, options, &wanted);
+            };
+            let again = sets::read_again(number as u32, &own, &self.scan, &self.feed, Some(&wanted), set.shift);
             set.seen.flows.retain(|f| !wanted.contains(&f.server()));
             set.seen.flows.extend(again.flows);
             set.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));

@@ -8,7 +8,7 @@ use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule, short_hash};
 use crate::incident::Incident;
 use crate::incident::chance::in_words;
-use crate::net::Endpoint;
+use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
 use crate::protocol::listener::{KnownBy, Listener};
 use crate::protocol::nccl;
@@ -106,6 +106,8 @@ pub(super) fn report(m: Material<'_>) -> Report {
         oom_events: m.events.iter().map(oom_event).collect(),
         incidents: m.incidents.iter().map(|i| incident(&m, i)).collect(),
         totals: totals(&m),
+        clocks: m.clocks.clone(),
+        incomplete: m.incomplete,
         notes: m.notes.iter().map(|n| clean(n.as_bytes(), 600)).collect(),
         ..Report::default()
     };
@@ -154,6 +156,7 @@ fn captures(m: &Material<'_>) -> Vec<Capture> {
                 path: text(label),
                 host: host.as_deref().map(text),
                 error: read.error.as_deref().map(|e| clean(e.as_bytes(), 400)),
+                warnings: read.skipped.iter().map(|s| s.to_string()).collect(),
                 ..Capture::default()
             };
             if let Some(s) = &read.summary {
@@ -403,13 +406,18 @@ fn advice(l: &Listener, validates: Option<bool>, libuv: bool) -> Option<String> 
     )
 }
 
+/// What the user calls a source, else its host's name.
+fn label(m: &Material<'_>, source: Address) -> Option<String> {
+    m.options.label_of(source).or_else(|| m.names.host(source)).map(text)
+}
+
 fn scan(m: &Material<'_>, s: &super::quiet::Scan) -> Scan {
     Scan {
         id: s.id.clone(),
         source: ScanSource {
             address: s.source.to_string(),
-            label: m.names.host(s.source).map(text),
-            may_be_nat: false,
+            label: label(m, s.source),
+            may_be_nat: m.nat.contains(&s.source),
         },
         tool: s.tool.map(str::to_string),
         profile: Some(s.profile.to_string()),
@@ -601,8 +609,8 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
         source: i.source.map(|a| IncidentSource {
             address: a.to_string(),
             tool: i.tool.map(str::to_string),
-            label: m.names.host(a).map(text),
-            may_be_nat: false,
+            label: label(m, a),
+            may_be_nat: m.nat.contains(&a),
         }),
         cause: i.cause,
         chance: i.chance.as_ref().map(|c| Chance {

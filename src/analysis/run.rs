@@ -1,24 +1,27 @@
 //! An analysis from beginning to end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use super::gather::{self, Gathered};
-use super::inputs::{Inputs, host_of_file, plain_stem};
+use super::inputs::{Inputs, plain_stem};
 use super::jobs::{self, Job, Lessons};
+use super::kills::{self, Told};
 use super::options::Options;
-use super::reading::Reading;
+use super::progress::Progress;
+use super::prune::{self, Plan};
+use super::reading::{self, Reading};
 use super::sets::{Capture, ReadCapture, Set};
-use super::{logs, observe, quiet, reporting};
+use super::{clocks, logs, observe, quiet, reporting};
 use crate::finding::Finding;
-use crate::incident::{Evidence, HostWatch, Incident, Watch, incidents};
+use crate::incident::{Correction, Evidence, HostWatch, Incident, Watch, Whose, incidents, trigger_of};
 use crate::names::{Names, short};
-use crate::net::Endpoint;
-use crate::oom::{self, LogSummary, OomEvent, OomKind};
+use crate::net::{Address, Endpoint};
+use crate::oom::{self, OomEvent, OomKind, OomSighting};
 use crate::protocol::listener::Listener;
 use crate::protocol::nccl::Network;
-use crate::report::model::{Input, Report};
-use crate::words::InputKind;
+use crate::report::model::{Clock, Input, Report};
+use crate::time::Timestamp;
 
 /// An analysis, done.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub struct Analysis {
     pub trouble: bool,
     /// Nothing at all could be read.
     pub nothing_read: bool,
+    /// Reading was stopped from outside: the report is of what was read until then.
+    pub stopped: bool,
 }
 
 /// All that a report is made of.
@@ -50,17 +55,37 @@ pub(super) struct Material<'a> {
     pub(super) jobs: Vec<Job>,
     pub(super) lessons: &'a Lessons,
     pub(super) network: &'a Network,
+    pub(super) clocks: Vec<Clock>,
+    pub(super) nat: &'a BTreeSet<Address>,
+    pub(super) incomplete: bool,
     pub(super) notes: Vec<String>,
 }
 
 /// Reads everything and joins it.
 pub fn analyze(options: &Options) -> Analysis {
-    let mut reading = super::reading::read(options);
+    let progress = Progress::new(options);
+    let line = progress.line(options);
+    let mut intake = reading::intake(options);
+    let mut logs = logs::read_all(options, &intake.inputs, &intake.names, middle(&intake.first), &progress);
+    let log_days = log_days(&logs.summaries);
+    let mut sightings: Vec<OomSighting> =
+        logs.summaries.iter_mut().flat_map(|s| std::mem::take(&mut s.sightings)).collect();
+    for facts in logs.summaries.iter().flat_map(|s| &s.facts) {
+        for address in &facts.addresses {
+            intake.names.add(&facts.host, *address);
+            intake.names.add_node(*address);
+        }
+    }
+    let (plan, pruned) = planned(&intake, &sightings, options);
+    let mut reading = reading::captures(intake, options, &plan, &progress);
+    let mut told = Told::default();
+    corrected_captures(&mut reading, options, &mut told);
+    look_back(&mut reading, &plan, options);
+    drop(line);
+
     let network = super::network::judged(&reading, options);
     let mut notes = std::mem::take(&mut reading.notes);
     let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, stores, .. } = reading;
-    let mut reported = lists;
-
     let gathered = gather::gather(&sets, &stores, &names);
     let studied = gather::studied(&sets, &gathered, options, &lessons, &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
@@ -68,24 +93,34 @@ pub fn analyze(options: &Options) -> Analysis {
     findings.extend(quiet::findings(&studied, &gathered));
     findings.extend(network.findings.iter().cloned());
     findings.extend(observe::misdirected(&sets, &names));
+    if !options.sources.is_empty() {
+        findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
+    }
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
     let scans = quiet::scans(&sets, &findings);
     let left_out = observe::bounded(&mut findings, options.max_findings);
 
-    let (summaries, log_inputs) = read_logs(options, &inputs, &names, &sets);
-    let log_days = log_days(&summaries);
-    let merged = oom::merge(summaries.into_iter().flat_map(|s| s.sightings).collect());
+    let claims = kills::claims(&studied, &findings, &names);
+    let mut merged = oom::merge(sightings.clone());
     if !merged.untimed.is_empty() {
-        notes.push(untimed_note(&merged.untimed));
+        kills::align(&mut sightings, &merged.untimed, &claims, &names, &mut told);
+        merged = oom::merge(sightings);
+    }
+    if let Some(note) = untimed_note(&merged.untimed) {
+        notes.push(note);
     }
     let mut events: Vec<OomEvent> = merged.events;
     name_hosts(&mut events, &mut names);
-
+    kills::common_zone(&mut events, &claims, &names, options.max_lag, &mut told);
+    kills::log_clocks(&mut events, &claims, &names, &mut told);
+    events.retain(|e| meant(options, &names, e));
+    events.sort_by(|a, b| (a.time, &a.host, a.pid, &a.id).cmp(&(b.time, &b.host, b.pid, &b.id)));
     notes.extend(unknown_hosts(options, &names, &events, &sets));
 
+    let nat = gateways(&findings, &names, &studied, &events);
     let watch = watched(&sets, &read, &gathered);
-    let evidence = Evidence {
-        events: &events,
+    let mut evidence = Evidence {
+        events: &[],
         findings: &findings,
         listeners: &studied,
         names: &names,
@@ -93,7 +128,12 @@ pub fn analyze(options: &Options) -> Analysis {
         log_days: &log_days,
         window: options.window,
         max_lag: options.max_lag,
+        curves: &logs.curves,
+        clocks: &told.corrections,
+        nat: &nat,
     };
+    kills::repeated_hours(&mut events, |e| trigger_of(&evidence, e).map(|t| t.fit));
+    evidence.events = &events;
     let incidents = incidents(&evidence);
     let mut findings = findings.clone();
     settle(&mut findings, &incidents, &events);
@@ -106,7 +146,11 @@ pub fn analyze(options: &Options) -> Analysis {
             (c, outcome, label)
         })
         .collect();
-    reported.extend(log_inputs);
+    let mut reported = logs::joined(lists, logs.inputs);
+    for input in reported.iter_mut().filter(|i| i.boot_time.is_none()) {
+        let boot = input.host.as_deref().and_then(|h| told.boots.get(&short(h)));
+        input.boot_time = boot.copied();
+    }
     let mut trouble = false;
     for r in &inputs.refused {
         trouble |= r.named && !r.warning_only;
@@ -114,9 +158,17 @@ pub fn analyze(options: &Options) -> Analysis {
     }
     trouble |= reported.iter().any(|i| i.error.is_some());
     trouble |= captures.iter().any(|(_, r, _)| r.error.is_some());
-    let something = captures.iter().any(|(_, r, _)| r.summary.is_some())
+    let something = captures.iter().any(|(_, r, _)| r.summary.is_some() || r.skipped.is_some())
         || reported.iter().any(|i| i.error.is_none() && i.kind.is_some())
         || inputs.refused.iter().any(|r| r.named && r.warning_only);
+    let stopped = progress.stopped();
+    let mut first = told.first;
+    if stopped {
+        first.push("Reading was stopped: what is here is true, but it is not all.".to_string());
+    }
+    first.extend(pruned);
+    first.extend(told.notes);
+    first.extend(passed_over(&inputs));
     let report = reporting::report(Material {
         options,
         names: &names,
@@ -133,30 +185,141 @@ pub fn analyze(options: &Options) -> Analysis {
         jobs,
         lessons: &lessons,
         network: &network.network,
-        notes,
+        clocks: told.clocks,
+        nat: &nat,
+        incomplete: stopped,
+        notes: first.into_iter().chain(notes).collect(),
     });
     let captures = captures.into_iter().map(|(c, _, _)| c.path).collect();
-    Analysis { report, captures, trouble, nothing_read: !something }
+    Analysis { report, captures, trouble, nothing_read: !something, stopped }
 }
 
-pub(super) fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
-    let mut input = Input {
-        path: path.to_string_lossy().into_owned(),
-        kind: Some(InputKind::Hosts),
-        format: Some("hosts".to_string()),
-        ..Input::default()
-    };
-    match std::fs::read(path) {
-        Ok(bytes) => {
-            let text = String::from_utf8_lossy(&bytes);
-            input.lines = Some(text.lines().count() as u64);
-            let errors = names.read_hosts(&text);
-            input.not_understood = Some(errors.len() as u64);
-            input.warnings.extend(errors.iter().take(8).map(ToString::to_string));
+/// An instant amid the captures.
+fn middle(first: &BTreeMap<u32, Timestamp>) -> Option<Timestamp> {
+    let (a, b) = (first.values().min()?, first.values().max()?);
+    Some(Timestamp(a.0 / 2 + b.0 / 2))
+}
+
+/// What to read, by what the logs tell.
+fn planned(intake: &reading::Intake, sightings: &[OomSighting], options: &Options) -> (Plan, Option<String>) {
+    let early = oom::merge(sightings.to_vec());
+    let untimed: Vec<OomSighting> = early.untimed.into_iter().filter(|s| !s.is_gpu()).collect();
+    let Some(windows) = prune::windows(&early.events, &untimed, options) else { return (Plan::default(), None) };
+    let of_kills = untimed.is_empty() && early.events.iter().any(|e| e.kind != OomKind::Gpu);
+    let plan = prune::plan(&intake.groups, &intake.first, &windows, of_kills);
+    let note = prune::note(&intake.captures, &plan, &windows);
+    (plan, note)
+}
+
+/// Finds captures whose clocks are off, and reads them again on the others' clock.
+fn corrected_captures(reading: &mut Reading, options: &Options, told: &mut Told) {
+    let found = clocks::between(&reading.sets, &reading.captures, &reading.names);
+    let mut any = false;
+    for c in &found {
+        let applied = c.off && reading.shift(c.set, c.shift(), options);
+        any |= applied;
+        let row = Clock {
+            host: c.host.clone(),
+            against: Some(c.against.clone()),
+            offset_seconds: Some(kills::micro(c.offset.seconds)),
+            uncertainty_seconds: Some(kills::micro(c.offset.uncertainty)),
+            method: Some(c.offset.method.name().to_string()),
+            applied,
+        };
+        if !told.clocks.contains(&row) {
+            told.clocks.push(row);
         }
-        Err(e) => input.error = Some(format!("cannot read: {e}")),
+        if !c.off {
+            continue;
+        }
+        let text = format!(
+            "the clock of its captures is {:+.3} s off against {} ({}, {} packets){}",
+            c.offset.seconds,
+            c.against,
+            c.offset.method.name(),
+            c.offset.fits,
+            if applied { "; times of its packets were corrected" } else { "; a pipe is not read again: not corrected" }
+        );
+        told.notes.push(format!("{}: {text}.", c.host));
+        let others = found.iter().filter(|o| o.host != c.host && o.off && o.offset.agrees(&c.offset)).count();
+        let uncertainty = c.offset.uncertainty;
+        told.corrections.add(&c.host, Correction { whose: Whose::Capture, text, uncertainty, agreed: others >= 2 });
     }
-    input
+    if any {
+        reading.relearn(options);
+    }
+}
+
+/// Bytes of one earlier capture that are looked into for dialects, and of all of them.
+const LOOK_BYTES: usize = 4 << 20;
+const LOOK_BYTES_IN_ALL: usize = 256 << 20;
+
+/// Opens captures of before the time that matters, the latest first, until the dialect of every listener is known.
+fn look_back(reading: &mut Reading, plan: &Plan, options: &Options) {
+    let (mut at, mut step, mut left) = (0, 1, LOOK_BYTES_IN_ALL);
+    let longest = plan.earlier.iter().map(Vec::len).max().unwrap_or(0);
+    while at < longest && left > 0 {
+        let gathered = gather::gather(&reading.sets, &reading.stores, &reading.names);
+        let studied = gather::studied(&reading.sets, &gathered, options, &reading.lessons, &reading.names);
+        let wanted = studied.iter().filter(|l| l.accepted > 0 && l.dialect().is_none());
+        let wanted: HashSet<Endpoint> = wanted.map(|l| l.endpoint).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        for group in &plan.earlier {
+            for capture in group.iter().skip(at).take(step) {
+                let of_group = |set: &Set| {
+                    let first = set.captures.first().and_then(|i| reading.captures.get(*i as usize));
+                    first.is_some_and(|c| c.stem == capture.stem && c.host == capture.host)
+                };
+                let Some(number) = reading.sets.iter().position(of_group) else { continue };
+                left = left.saturating_sub(reading.look_back(number, capture, &wanted, LOOK_BYTES.min(left)));
+                let outcome = reading.read.entry(capture.index).or_default();
+                outcome.skipped = Some("skipped: it ends before the time that matters; opened for dialects only");
+            }
+        }
+        at += step;
+        step *= 2;
+    }
+}
+
+/// Whether `--since`, `--until`, `--host` and `--net` mean a kill.
+fn meant(options: &Options, names: &Names, e: &OomEvent) -> bool {
+    let host = e.host.as_deref().unwrap_or_default();
+    let addresses = names.addresses(host);
+    let named = options.only_hosts.is_empty()
+        || options.only_hosts.iter().any(|h| {
+            names.same(h, host) || h.parse::<std::net::IpAddr>().is_ok_and(|ip| addresses.contains(&ip.into()))
+        });
+    // A host without a known address cannot be said to be elsewhere.
+    let near = options.nets.is_empty()
+        || addresses.is_empty()
+        || addresses.iter().any(|a| options.nets.iter().any(|n| n.contains(*a)));
+    options.in_time(e.time) && named && near
+}
+
+/// Sources that may stand for several hosts: nodes, gateways and bridges of the cluster.
+fn gateways(findings: &[Finding], names: &Names, listeners: &[Listener], events: &[OomEvent]) -> BTreeSet<Address> {
+    let serving: BTreeSet<String> = listeners
+        .iter()
+        .filter(|l| l.accepted > 0)
+        .filter_map(|l| names.host(l.endpoint.address))
+        .chain(events.iter().filter_map(|e| e.host.as_deref()).map(|h| names.canonical(h)))
+        .map(short)
+        .collect();
+    findings
+        .iter()
+        .filter(|f| f.stray.is_some() && f.rule != "version-mismatch")
+        .map(|f| f.source.address)
+        .filter(|a| names.is_node(*a) || names.host(*a).is_some_and(|h| serving.contains(&short(h))))
+        .collect()
+}
+
+/// What lay in directories and is none of ours.
+fn passed_over(inputs: &Inputs) -> Option<String> {
+    let n = inputs.refused.iter().filter(|r| r.error.starts_with("passed over")).count();
+    (n > 0)
+        .then(|| format!("{n} file(s) in the directories are neither captures nor logs, lists or curves: passed over."))
 }
 
 /// A capture is known by its content: `x.pcap` and its `x.pcap.gz` are one. A set of which every capture was read
@@ -215,40 +378,6 @@ pub(super) fn learn_hosts(
     }
 }
 
-fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) -> (Vec<LogSummary>, Vec<Input>) {
-    let first = sets.iter().filter_map(|s| s.span).map(|s| s.0).min();
-    let last = sets.iter().filter_map(|s| s.span).map(|s| s.1).max();
-    let near = first.zip(last).map(|(a, b)| crate::time::Timestamp(a.0 / 2 + b.0 / 2));
-    let mut summaries = Vec::new();
-    let mut reported = Vec::new();
-    for s in inputs.sources.iter().filter(|s| s.kind == InputKind::Log) {
-        let of_name = host_of_file(&s.path, names, options.host_pattern.as_ref());
-        let guessed = of_name.is_none();
-        let log_options = oom::Options {
-            boot: options.boot.clone(),
-            zone: options.log_zone,
-            host_zones: options.host_zones.clone(),
-            near,
-            year: None,
-            explicit_host: s.host.clone(),
-            file_host: of_name.or_else(|| plain_stem(&s.path)),
-        };
-        match logs::read_log(&s.path, &s.label, &log_options) {
-            Ok((summary, trouble)) => {
-                reported.push(reporting::log_input(&s.label, &summary, trouble, guessed && s.host.is_none(), s.named));
-                summaries.push(summary);
-            }
-            Err(e) => reported.push(Input {
-                path: s.label.clone(),
-                kind: Some(InputKind::Log),
-                error: Some(format!("cannot read: {e}")),
-                ..Input::default()
-            }),
-        }
-    }
-    (summaries, reported)
-}
-
 /// A log may be named by its host's address.
 fn name_hosts(events: &mut [OomEvent], names: &mut Names) {
     for event in events {
@@ -278,7 +407,7 @@ fn unknown_hosts(options: &Options, names: &Names, events: &[OomEvent], sets: &[
 }
 
 /// How many days the logs of each host reach, by short name. A log of several hosts counts for each host it names.
-fn log_days(summaries: &[LogSummary]) -> BTreeMap<String, f64> {
+fn log_days(summaries: &[oom::LogSummary]) -> BTreeMap<String, f64> {
     let mut days: BTreeMap<String, f64> = BTreeMap::new();
     for s in summaries {
         let (Some(first), Some(last)) = (s.first, s.last) else { continue };
@@ -293,14 +422,18 @@ fn log_days(summaries: &[LogSummary]) -> BTreeMap<String, f64> {
     days
 }
 
-fn untimed_note(untimed: &[oom::OomSighting]) -> String {
-    let hosts: BTreeSet<&str> = untimed.iter().filter_map(oom::OomSighting::host).collect();
+fn untimed_note(untimed: &[OomSighting]) -> Option<String> {
+    let untimed: Vec<&OomSighting> = untimed.iter().filter(|s| !s.is_gpu()).collect();
+    if untimed.is_empty() {
+        return None;
+    }
+    let hosts: BTreeSet<&str> = untimed.iter().filter_map(|s| s.host()).collect();
     let hosts: Vec<&str> = hosts.into_iter().collect();
-    format!(
+    Some(format!(
         "{} kill line(s) have no absolute time and were left out (hosts: {}): give the boot time with --boot HOST=TIME",
         untimed.len(),
         if hosts.is_empty() { "unknown".to_string() } else { hosts.join(", ") }
-    )
+    ))
 }
 
 /// What the captures watched of each address.

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::options::Options;
+use super::progress::Progress;
 use super::scan::{ScanOptions, SetObservations, SetScan};
-use crate::capture::{Limits, Reader, Summary};
+use crate::capture::{Limits, Packet, Reader, Summary};
 use crate::net::{Address, Endpoint};
 use crate::time::Timestamp;
 
@@ -30,6 +32,57 @@ pub(super) struct ReadCapture {
     pub(super) error: Option<String>,
     /// The set it belongs to.
     pub(super) set: Option<u32>,
+    /// Why it was not read on purpose.
+    pub(super) skipped: Option<&'static str>,
+}
+
+/// How packets reach a scan: which, on what clock, and who watches.
+#[derive(Clone, Default)]
+pub(super) struct Feed {
+    /// Packets outside are passed over.
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    pub(super) progress: Progress,
+}
+
+impl Feed {
+    pub(super) fn new(options: &Options, progress: &Progress) -> Feed {
+        Feed { since: options.since, until: options.until, progress: progress.clone() }
+    }
+
+    /// Hands the packets of one capture to `scan`, their times moved by `shift` nanoseconds.
+    fn each(
+        &self,
+        reader: &mut Reader,
+        index: u32,
+        scan: &mut SetScan,
+        shift: i64,
+    ) -> Result<(), crate::capture::CaptureError> {
+        let mut meter = self.progress.meter();
+        if shift == 0 && self.since.is_none() && self.until.is_none() {
+            return reader.each_while(|packet| {
+                scan.packet(index, packet);
+                meter.packet(packet.data.len())
+            });
+        }
+        reader.each_while(|packet| {
+            self.one(index, packet, scan, shift);
+            meter.packet(packet.data.len())
+        })
+    }
+
+    fn one(&self, index: u32, packet: &Packet<'_>, scan: &mut SetScan, shift: i64) {
+        let time = packet.time.plus_nanos(shift);
+        if self.since.is_none_or(|s| s <= time) && self.until.is_none_or(|u| time <= u) {
+            scan.packet(index, &Packet { time, ..*packet });
+        }
+    }
+
+    /// The part of a span that counts.
+    fn part(&self, (from, to): (Timestamp, Timestamp)) -> Option<(Timestamp, Timestamp)> {
+        let part = (self.since.map_or(from, |s| s.max(from)), self.until.map_or(to, |u| u.min(to)));
+        (part.0 <= part.1).then_some(part)
+    }
 }
 
 /// One set, read.
@@ -45,11 +98,13 @@ pub(super) struct Set {
     pub(super) own: Option<Address>,
     /// The host it was taken on, by the names of its captures.
     pub(super) host: Option<String>,
+    /// Nanoseconds that its times were moved by: its clock was found to be off by as much.
+    pub(super) shift: i64,
 }
 
 /// A file may begin this much before the last packet of the one before it and still continue it: several queues of
 /// one card are not in order among each other.
-const AHEAD_NANOS: i64 = 1_000_000_000;
+pub(super) const AHEAD_NANOS: i64 = 1_000_000_000;
 
 /// What one group came to: its sets, and its captures by index.
 type ReadGroup = (Vec<Set>, BTreeMap<u32, ReadCapture>);
@@ -65,12 +120,12 @@ impl Open {
     fn close(self, host: Option<String>) -> Set {
         let seen = self.scan.finish();
         let own = own_address(&seen);
-        Set { captures: self.captures, seen, span: self.span, own, host }
+        Set { captures: self.captures, seen, span: self.span, own, host, shift: 0 }
     }
 }
 
-/// Files that may be one capture, in order of their first packet.
-pub(super) fn groups(captures: &[Capture]) -> Vec<Vec<Capture>> {
+/// Files that may be one capture, in order of their first packet (`firsts`).
+pub(super) fn groups(captures: &[Capture], firsts: &BTreeMap<u32, Timestamp>) -> Vec<Vec<Capture>> {
     let mut by_stem: BTreeMap<_, Vec<(Option<Timestamp>, Capture)>> = BTreeMap::new();
     for c in captures {
         let key = (c.stem.clone(), c.host.clone());
@@ -81,7 +136,7 @@ pub(super) fn groups(captures: &[Capture]) -> Vec<Vec<Capture>> {
         .map(|mut members| {
             if members.len() > 1 {
                 for (first, c) in &mut members {
-                    *first = first_time(c);
+                    *first = firsts.get(&c.index).copied();
                 }
                 members.sort_by_key(|(first, c)| (first.is_none(), *first, c.index));
             }
@@ -92,19 +147,20 @@ pub(super) fn groups(captures: &[Capture]) -> Vec<Vec<Capture>> {
     groups
 }
 
-fn first_time(c: &Capture) -> Option<Timestamp> {
+/// The time of a capture's first packet.
+pub(super) fn first_time(c: &Capture) -> Option<Timestamp> {
     let mut reader = Reader::open(&c.path, &Limits::default()).ok()?;
     Some(reader.next().ok()??.time)
 }
 
 /// Reads all groups, on `threads` threads. What comes out does not depend on their number.
-pub(super) fn read_all(groups: &[Vec<Capture>], options: &ScanOptions, threads: usize) -> ReadGroup {
+pub(super) fn read_all(groups: &[Vec<Capture>], options: &ScanOptions, feed: &Feed, threads: usize) -> ReadGroup {
     let next = AtomicUsize::new(0);
     let done: Mutex<BTreeMap<usize, ReadGroup>> = Mutex::new(BTreeMap::new());
     let work = || {
         while let Some((i, group)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, groups.get(i)?)))
         {
-            let read = read_group(group, options);
+            let read = read_group(group, options, feed);
             if let Ok(mut done) = done.lock() {
                 done.insert(i, read);
             }
@@ -134,12 +190,15 @@ pub(super) fn read_all(groups: &[Vec<Capture>], options: &ScanOptions, threads: 
 }
 
 /// Reads the files of one group. A file that begins before the one before it has ended is no continuation of it.
-fn read_group(group: &[Capture], options: &ScanOptions) -> ReadGroup {
+fn read_group(group: &[Capture], options: &ScanOptions, feed: &Feed) -> ReadGroup {
     let mut sets: Vec<Set> = Vec::new();
     let mut read = BTreeMap::new();
     let mut open: Option<Open> = None;
     let host = group.first().and_then(|c| c.host.clone());
     for capture in group {
+        if feed.progress.stopped() {
+            break;
+        }
         let mut outcome = ReadCapture::default();
         let reader = if capture.path.as_os_str() == "-" {
             Reader::from_read("-", Box::new(std::io::stdin()), &Limits::default())
@@ -167,15 +226,16 @@ fn read_group(group: &[Capture], options: &ScanOptions) -> ReadGroup {
                 });
                 set.captures.push(capture.index);
                 outcome.set = Some(sets.len() as u32);
-                set.scan.packet(capture.index, &packet);
-                reader.each(|packet| set.scan.packet(capture.index, packet))
+                feed.one(capture.index, &packet, &mut set.scan, 0);
+                feed.each(&mut reader, capture.index, &mut set.scan, 0)
             }
             Ok(None) => Ok(()),
             Err(e) => Err(e),
         };
         outcome.error = done.err().map(|e| without_name(&e.to_string(), &capture.path));
         let summary = reader.into_summary();
-        if let (Some(set), Some(from), Some(to)) = (&mut open, summary.first(), summary.last()) {
+        let span = summary.first().zip(summary.last()).and_then(|s| feed.part(s));
+        if let (Some(set), Some((from, to))) = (&mut open, span) {
             let (a, b) = set.span.unwrap_or((from, to));
             set.span = Some((a.min(from), b.max(to)));
         }
@@ -192,23 +252,48 @@ fn without_name(error: &str, path: &std::path::Path) -> String {
     error.strip_prefix(&*name).and_then(|e| e.strip_prefix(": ")).unwrap_or(error).to_string()
 }
 
-/// Reads a set again, for the flows to these listeners only.
+/// Reads a set again: for the flows to these listeners only, or (`None`) for all of them; times moved by `shift`.
 pub(super) fn read_again(
     set: u32,
     captures: &[Capture],
     options: &ScanOptions,
-    listeners: &HashSet<Endpoint>,
+    feed: &Feed,
+    listeners: Option<&HashSet<Endpoint>>,
+    shift: i64,
 ) -> SetObservations {
-    let options = ScanOptions { only: Some(listeners.clone()), ..options.clone() };
+    let options = ScanOptions { only: listeners.cloned(), ..options.clone() };
     let mut scan = SetScan::new(set, options);
     for capture in captures {
         let Ok(mut reader) = Reader::open(&capture.path, &Limits::default()) else { continue };
         // What fails here failed in the first reading too, and was said then.
-        let _ = reader.each(|packet| scan.packet(capture.index, packet));
+        let _ = feed.each(&mut reader, capture.index, &mut scan, shift);
     }
     let mut seen = scan.finish();
     seen.flows.iter_mut().for_each(|f| f.set = set);
     seen
+}
+
+/// The beginning of a capture, at most `bytes` of it, for the flows to these listeners only.
+pub(super) fn read_beginning(
+    set: u32,
+    capture: &Capture,
+    options: &ScanOptions,
+    listeners: &HashSet<Endpoint>,
+    (shift, bytes): (i64, usize),
+) -> (SetObservations, usize) {
+    let options = ScanOptions { only: Some(listeners.clone()), ..options.clone() };
+    let mut scan = SetScan::new(set, options);
+    let mut read = 0;
+    if let Ok(mut reader) = Reader::open(&capture.path, &Limits::default()) {
+        let _ = reader.each_while(|packet| {
+            scan.packet(capture.index, &Packet { time: packet.time.plus_nanos(shift), ..*packet });
+            read += packet.data.len() + 16;
+            read < bytes
+        });
+    }
+    let mut seen = scan.finish();
+    seen.flows.iter_mut().for_each(|f| f.set = set);
+    (seen, read)
 }
 
 /// The address that at least nineteen of twenty TCP packets come from or go to; none where two are as frequent.

@@ -184,17 +184,31 @@ impl Reader {
     /// As [`Reader::next`].
     #[inline]
     pub fn each(&mut self, mut take: impl FnMut(&Packet<'_>)) -> Result<(), CaptureError> {
-        match &mut self.format {
+        self.each_while(|packet| {
+            take(packet);
+            true
+        })
+    }
+
+    /// As [`Reader::each`], until `take` says `false`; what was read until then is in the summary.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    #[inline]
+    pub fn each_while(&mut self, mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<(), CaptureError> {
+        let whole = match &mut self.format {
             Format::Little(pcap) => all(pcap, &mut self.buffer, &mut self.summary, &mut self.tally, &mut take),
             Format::Big(pcap) => all(pcap, &mut self.buffer, &mut self.summary, &mut self.tally, &mut take),
             Format::Blocks(_) | Format::Done => {
                 while let Some(packet) = self.next()? {
-                    take(&packet);
+                    if !take(&packet) {
+                        break;
+                    }
                 }
                 return Ok(());
             }
-        }
-        self.finish()
+        };
+        if whole { self.finish() } else { Ok(()) }
     }
 
     fn settle(&mut self) {
@@ -248,20 +262,20 @@ impl Reader {
     }
 }
 
-/// All packets of a classic capture.
+/// All packets of a classic capture, until `take` says `false`; whether it came to the end.
 #[inline(always)]
 fn all<const BIG: bool>(
     pcap: &mut Pcap<BIG>,
     buffer: &mut Buffer,
     summary: &mut Summary,
     tally: &mut Tally,
-    take: &mut impl FnMut(&Packet<'_>),
-) {
+    take: &mut impl FnMut(&Packet<'_>) -> bool,
+) -> bool {
     while let Some(record) = pcap.next(buffer, summary) {
         let time = tally.note(&record);
         let number = summary.number + tally.packets;
         let bytes = buffer.consume(record.total);
-        take(&Packet {
+        let go_on = take(&Packet {
             number,
             time,
             link_type: record.link_type,
@@ -269,7 +283,11 @@ fn all<const BIG: bool>(
             original_length: record.original,
             data: bytes.get(record.header..record.header + record.captured).unwrap_or_default(),
         });
+        if !go_on {
+            return false;
+        }
     }
+    true
 }
 
 fn first(buffer: &Buffer) -> &[u8] {

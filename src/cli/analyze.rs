@@ -7,6 +7,7 @@ use super::args;
 use super::exit::Exit;
 use super::output::{OutputArgs, complain, shown};
 use crate::analysis::{Named, Options, analyze};
+use crate::net::Network;
 use crate::oom::Zone;
 use crate::report::carve;
 use crate::time::Timestamp;
@@ -32,15 +33,15 @@ pub(super) struct Args {
     /// A log, or a directory of logs; HOST= names the host it is of (may repeat)
     #[arg(long, value_name = "[HOST=]PATH", value_parser = args::named)]
     oom: Vec<Named>,
-    /// Names of addresses, in the form of /etc/hosts (may repeat)
+    /// Names of addresses: /etc/hosts, ip addr, kubectl or scontrol output, an inventory (may repeat)
     #[arg(long, value_name = "FILE")]
     hosts: Vec<PathBuf>,
     /// The host that a path names: group "host", else the first group, else the match
     #[arg(long, value_name = "REGEX", value_parser = args::pattern)]
     host_pattern: Option<regex_lite::Regex>,
-    /// When a host booted: the origin of the times in its raw dmesg (may repeat)
-    #[arg(long, value_name = "HOST=TIME", value_parser = args::boot)]
-    boot: Vec<(String, Timestamp)>,
+    /// When a host booted: the origin of the times in its raw dmesg; or a file of such lines (may repeat)
+    #[arg(long, value_name = "HOST=TIME|FILE", value_parser = args::boots)]
+    boot: Vec<std::vec::Vec<(String, Timestamp)>>,
     /// Zone of log times that name none: +08:00, Asia/Shanghai (may repeat)
     #[arg(long, value_name = "[HOST=]ZONE", value_parser = args::zone)]
     log_tz: Vec<(Option<String>, Zone)>,
@@ -62,6 +63,27 @@ pub(super) struct Args {
     /// vm.overcommit_memory of a host (of all hosts, without HOST): 0, 1 or 2
     #[arg(long, value_name = "[HOST=]MODE", value_parser = args::overcommit)]
     overcommit: Vec<(Option<String>, u8)>,
+    /// A name for approved sources, such as your scanners (may repeat)
+    #[arg(long, value_name = "CIDR=LABEL", value_parser = args::known_source)]
+    known_source: Vec<(Network, String)>,
+    /// Nothing before this instant counts
+    #[arg(long, value_name = "TIME", value_parser = args::instant)]
+    since: Option<Timestamp>,
+    /// Nothing after this instant counts
+    #[arg(long, value_name = "TIME", value_parser = args::instant)]
+    until: Option<Timestamp>,
+    /// Only this host's flows and kills (may repeat)
+    #[arg(long, value_name = "ADDRESS|NAME")]
+    host: Vec<String>,
+    /// Only flows to or from this network, and kills of its hosts (may repeat)
+    #[arg(long, value_name = "CIDR", value_parser = args::network)]
+    net: Vec<Network>,
+    /// Only findings whose source lies in this network (may repeat)
+    #[arg(long, value_name = "CIDR", value_parser = args::network)]
+    source: Vec<Network>,
+    /// Read all captures whole; by default, with logs, only those that can hold the time before a kill
+    #[arg(long)]
+    all_time: bool,
     /// Lowest severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
     fail_on: Severity,
@@ -108,7 +130,16 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         oom: a.oom,
         hosts: a.hosts,
         host_pattern: a.host_pattern,
-        boot: a.boot,
+        boot: a.boot.into_iter().flatten().collect(),
+        known_sources: a.known_source,
+        since: a.since,
+        until: a.until,
+        only_hosts: a.host,
+        nets: a.net,
+        sources: a.source,
+        all_time: a.all_time,
+        progress: !a.output.quiet,
+        stop: super::stop::on_interrupt(),
         window: a.window,
         max_lag: a.max_lag,
         memory: a.memory,
@@ -143,6 +174,10 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         if let Some(error) = &input.error {
             complain(&format!("{}: {error}", input.path));
         }
+    }
+    if analysis.stopped {
+        complain("reading was stopped: the report is of what was read until then");
+        return Ok(Exit::Trouble);
     }
     let flagged = analysis.report.findings.iter().any(|f| f.severity >= a.fail_on)
         || analysis.report.incidents.iter().any(|i| i.hosts.iter().any(|h| h.trigger.is_some()));

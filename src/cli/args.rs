@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::analysis::Named;
+use crate::net::Network;
 use crate::oom::{Zone, parse_instant};
 use crate::time::Timestamp;
 
@@ -74,6 +75,50 @@ pub(super) fn overcommit(text: &str) -> Result<(Option<String>, u8), String> {
     let (host, value) = of_host(text);
     let mode = value.parse::<u8>().ok().filter(|m| *m <= 2);
     Ok((host, mode.ok_or_else(|| format!("0, 1 or 2 was required, {value:?} was there"))?))
+}
+
+/// `CIDR=LABEL`.
+pub(super) fn known_source(text: &str) -> Result<(Network, String), String> {
+    let (net, label) = text
+        .split_once('=')
+        .filter(|(_, l)| !l.trim().is_empty())
+        .ok_or_else(|| format!("CIDR=LABEL was required, {text:?} was there (192.0.2.250/32=approved scanner)"))?;
+    Ok((net.parse::<Network>().map_err(|e| e.to_string())?, label.trim().to_string()))
+}
+
+/// `CIDR`.
+pub(super) fn network(text: &str) -> Result<Network, String> {
+    text.parse::<Network>().map_err(|e| e.to_string())
+}
+
+/// An instant.
+pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
+    parse_instant(text).map_err(|e| e.to_string())
+}
+
+/// `HOST=TIME`, or a file of such lines, or of what `contrib/collect.sh` printed.
+pub(super) fn boots(text: &str) -> Result<Vec<(String, Timestamp)>, String> {
+    let path = std::path::Path::new(text);
+    if text.contains('=') && !path.is_file() {
+        return Ok(vec![boot(text)?]);
+    }
+    if !path.is_file() {
+        return Err(boot(text).err().unwrap_or_default());
+    }
+    let held = std::fs::read(path).map_err(|e| format!("{text:?}: cannot read: {e}"))?;
+    let held = String::from_utf8_lossy(&held);
+    let (facts, _) = crate::oom::read_facts(&held);
+    let mut all: Vec<(String, Timestamp)> =
+        facts.into_iter().filter_map(|f| Some((f.host.clone(), f.kernel_epoch()?))).collect();
+    if all.is_empty() {
+        for (number, line) in (1..).zip(held.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#')) {
+            let line = line.trim();
+            let spaced = line.split_once([' ', '\t', ',']).map(|(h, t)| format!("{h}={}", t.trim()));
+            let one = if line.contains('=') { line.to_string() } else { spaced.unwrap_or_default() };
+            all.push(boot(&one).map_err(|e| format!("line {number} of {text:?}: {e}"))?);
+        }
+    }
+    Ok(all)
 }
 
 /// A regular expression.
@@ -149,6 +194,26 @@ mod tests {
         assert_eq!(size("256M"), Ok(256 << 20));
         assert_eq!(size("1GiB"), Ok(1 << 30));
         assert!(size("x").is_err() && size("99999999T").is_err());
+    }
+
+    #[test]
+    fn sources_have_networks_and_labels() {
+        assert_eq!(known_source("192.0.2.0/24= scanners").unwrap().1, "scanners");
+        assert!(known_source("192.0.2.0/24=").is_err() && known_source("scanners").is_err());
+        assert!(network("192.0.2.0/40").is_err() && instant("yesterday").is_err());
+    }
+
+    #[test]
+    fn boot_times_may_stand_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        std::fs::write(path, "# boots\nnode-a 2026-11-29T11:12:08Z\nnode-b=1795951210\n").unwrap();
+        assert_eq!(boots(path).unwrap().iter().map(|b| b.0.as_str()).collect::<Vec<_>>(), ["node-a", "node-b"]);
+        std::fs::write(path, "rdzvscope/1 node-c boot_time 1795951210.5\n").unwrap();
+        assert_eq!(boots(path).unwrap()[0].0, "node-c");
+        std::fs::write(path, "node-a\n").unwrap();
+        assert!(boots(path).unwrap_err().contains("line 1"));
+        assert!(boots("nowhere").is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod analyze;
 mod args;
 mod complete;
+mod doctor;
 mod exit;
 mod explain;
 mod messages;
@@ -10,6 +11,7 @@ mod oom;
 mod output;
 mod select;
 mod spool;
+mod stop;
 mod streams;
 
 use std::ffi::OsString;
@@ -47,6 +49,8 @@ enum Command {
     Streams(streams::Args),
     /// The OOM events in logs, and what was not understood
     Oom(oom::Args),
+    /// What is missing here, and the fix: rights, disk, clocks, libpcap, Landlock
+    Doctor(doctor::Args),
     /// What a rule means, why it matters, what to do
     Explain(explain::Args),
     /// Shell completions
@@ -66,6 +70,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Messages(a) => messages::run(a),
         Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),
+        Command::Doctor(a) => doctor::run(&a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),
         Command::Man(a) => complete::man(a, &Cli::command()),

@@ -10,6 +10,9 @@ use crate::analysis::{Named, Options, analyze};
 use crate::oom::Zone;
 use crate::time::Timestamp;
 
+/// Lines that were not understood, shown of each log.
+const EXAMPLES: usize = 100;
+
 /// Arguments of `oom`.
 #[derive(clap::Args, Debug)]
 #[command(
@@ -19,12 +22,12 @@ pub(super) struct Args {
     /// Logs, or directories of logs; HOST= names the host it is of
     #[arg(value_name = "[HOST=]LOG", required = true, value_parser = args::named)]
     logs: Vec<Named>,
-    /// Names of addresses, in the form of /etc/hosts
+    /// Names of addresses: /etc/hosts, ip addr, kubectl or scontrol output, an inventory
     #[arg(long, value_name = "FILE")]
     hosts: Vec<PathBuf>,
-    /// When a host booted
-    #[arg(long, value_name = "HOST=TIME", value_parser = args::boot)]
-    boot: Vec<(String, Timestamp)>,
+    /// When a host booted; or a file of such lines
+    #[arg(long, value_name = "HOST=TIME|FILE", value_parser = args::boots)]
+    boot: Vec<std::vec::Vec<(String, Timestamp)>>,
     /// Zone of log times that name none
     #[arg(long, value_name = "[HOST=]ZONE", value_parser = args::zone)]
     log_tz: Vec<(Option<String>, Zone)>,
@@ -34,7 +37,13 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
-    let mut options = Options { oom: a.logs, hosts: a.hosts, boot: a.boot, ..Options::default() };
+    let mut options = Options {
+        oom: a.logs,
+        hosts: a.hosts,
+        boot: a.boot.into_iter().flatten().collect(),
+        examples: EXAMPLES,
+        ..Options::default()
+    };
     for (host, zone) in a.log_tz {
         match host {
             Some(host) => options.host_zones.push((host, zone)),

@@ -13,7 +13,7 @@ pub struct Kill {
 }
 
 /// Sockets are closed within a fraction of a second of the reaper's line, and seen to be at the next packet.
-const REAPER: f64 = 0.5;
+pub(super) const REAPER: f64 = 0.5;
 /// Deaths, kills and reaper lines of one host that are looked at.
 const MAX: usize = 64;
 

@@ -85,5 +85,23 @@ fn seconds_to_die(anon_rss_bytes: Option<u64>) -> (f64, f64) {
     }
 }
 
+/// Whether a listener's death on the wire is where the kernel's lines of the kill say, within `beside` seconds more than
+/// what a process of its size may take to be gone.
+pub fn death_fits(
+    died: Timestamp,
+    killed: Timestamp,
+    reaped: Option<Timestamp>,
+    anon_rss_bytes: Option<u64>,
+    beside: f64,
+) -> bool {
+    match reaped {
+        Some(reaped) => died.seconds_since(reaped).abs() <= logs::REAPER + beside,
+        None => {
+            let (lag, within) = seconds_to_die(anon_rss_bytes);
+            (died.seconds_since(killed) - lag).abs() <= within + beside
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

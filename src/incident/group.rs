@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::climb::Says;
+use super::clocks::Whose;
 use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Fit, Trigger, claimed, trigger_of};
 use super::{Evidence, HostPart, Incident};
+use crate::clock::death_fits;
 use crate::finding::Finding;
 use crate::net::Address;
 use crate::oom::{OomEvent, OomKind};
@@ -64,6 +67,7 @@ fn of_event(e: &Evidence<'_>, index: usize, event: &OomEvent) -> HostPart {
     match claim {
         Some((t, f)) => weigh(e, &mut part, event, t, f),
         None => {
+            let seen = super::climb::weighed(e, &part.host, event.time, None, 0.0);
             let why = match (covered.level, covered.reason) {
                 (crate::words::CoverageLevel::NotObserved, Some(r)) => format!("unexplained: not observed ({r})"),
                 (level, r) => format!(
@@ -73,6 +77,8 @@ fn of_event(e: &Evidence<'_>, index: usize, event: &OomEvent) -> HostPart {
                 ),
             };
             part.reasons.push(why);
+            part.reasons.extend(seen.map(|(text, _)| text));
+            part.reasons.extend(e.clocks.of(&part.host).iter().map(|c| c.text.clone()));
         }
     }
     part
@@ -80,7 +86,7 @@ fn of_event(e: &Evidence<'_>, index: usize, event: &OomEvent) -> HostPart {
 
 /// The verdict on one host, and its reasons. Independent facts make it sure; an assumption holds it back.
 fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f: &Finding) {
-    let mut agree = 0;
+    let mut agree = 0i32;
     let claim = claimed(t, f);
     let effect = f.effects.get(t.effect);
     let process = event.process.as_deref().unwrap_or("a process");
@@ -141,6 +147,35 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
     if event.time_is_assumed && (t.fit != Fit::Fits || part.died.is_none()) {
         assumed = true;
         part.reasons.push(format!("the time of the kill rests on an assumption ({})", event.time_source));
+    }
+    if event.alternative_time.is_some() {
+        part.reasons.push(format!("the time of the kill: {} ({})", event.time_source, summary::clock(event.time)));
+    }
+    for c in e.clocks.of(&part.host) {
+        let second = c.agreed
+            || c.whose == Whose::Capture
+                && part.died.is_some_and(|d| {
+                    let beside = c.uncertainty + event.uncertainty_nanos as f64 / 1e9;
+                    death_fits(d, event.time, event.reaped_at, event.anon_rss_bytes, beside)
+                });
+        assumed |= !second;
+        part.reasons.push(match (second, c.whose) {
+            (true, Whose::Capture) => format!("{}; the listener's death agrees with the kernel's lines", c.text),
+            (true, Whose::Log) => c.text.clone(),
+            (false, _) => format!("{}: nothing else agrees with that, so this is at best probable", c.text),
+        });
+    }
+    let beside = event.uncertainty_nanos as f64 / 1e9;
+    if let Some((text, says)) = super::climb::weighed(e, &part.host, event.time, Some(f.time), beside) {
+        part.reasons.push(text);
+        match says {
+            Says::For => agree += 1,
+            Says::Against => {
+                agree -= 1;
+                assumed = true;
+            }
+            Says::Nothing => {}
+        }
     }
     part.verdict = match (agree, assumed) {
         (2.., false) => Verdict::Confirmed,
@@ -215,7 +250,11 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
 /// What makes triggers one: source, payload or probe; and version mismatches are of one kind.
 fn keys(e: &Evidence<'_>, t: &Trigger) -> Vec<String> {
     let f = &e.findings[t.finding];
-    let mut keys = vec![format!("source {}", f.source.address), format!("payload {:?}", f.bytes)];
+    let mut keys = vec![format!("payload {:?}", f.bytes)];
+    // Behind one address of a gateway may be many hosts.
+    if !e.nat.contains(&f.source.address) {
+        keys.push(format!("source {}", f.source.address));
+    }
     if let Some(probe) = f.stray.as_ref().and_then(|s| s.probe) {
         keys.push(format!("probe {probe}"));
     }
@@ -244,6 +283,23 @@ fn grouped(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<Vec<usize>> {
         for key in p.trigger.iter().flat_map(|t| keys(e, t)) {
             let other = *first.entry(key).or_insert(i);
             join(&mut group, other, i);
+        }
+    }
+    // What comes from behind one gateway at one pace is one hand's work.
+    let mut paced: BTreeMap<Address, Vec<(Timestamp, usize)>> = BTreeMap::new();
+    for (i, p) in parts.iter().enumerate() {
+        for f in p.trigger.iter().map(|t| &e.findings[t.finding]).filter(|f| e.nat.contains(&f.source.address)) {
+            paced.entry(f.source.address).or_default().push((f.time, i));
+        }
+    }
+    for mut claims in paced.into_values() {
+        claims.sort_unstable();
+        for pair in claims.windows(2) {
+            if let [(a, i), (b, j)] = pair
+                && b.seconds_since(*a) <= e.window
+            {
+                join(&mut group, *i, *j);
+            }
         }
     }
     // A kill without a trigger goes to its neighbour in time, as long as that lies within the window. Two neighbours

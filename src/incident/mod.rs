@@ -1,6 +1,8 @@
 //! Findings + OOM events → [`Incident`]: what set these failures off.
 
 pub mod chance;
+mod climb;
+mod clocks;
 mod coverage;
 mod group;
 mod nccl;
@@ -10,6 +12,9 @@ mod trigger;
 #[cfg(test)]
 mod verdict_tests;
 
+use std::collections::BTreeSet;
+
+use crate::curve::Series;
 use crate::finding::Finding;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
@@ -18,6 +23,7 @@ use crate::protocol::listener::Listener;
 use crate::time::Timestamp;
 use crate::words::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
 
+pub use clocks::{Correction, HostClocks, Whose};
 pub use coverage::{HostWatch, Watch};
 pub use group::incidents;
 pub use survivor::Survivor;
@@ -42,6 +48,12 @@ pub struct Evidence<'a> {
     pub window: f64,
     /// A trigger comes at most this long before its kill, in seconds.
     pub max_lag: f64,
+    /// Memory over time.
+    pub curves: &'a [Series],
+    /// Clocks that were corrected.
+    pub clocks: &'a HostClocks,
+    /// Sources that may stand for several hosts.
+    pub nat: &'a BTreeSet<Address>,
 }
 
 impl Evidence<'_> {

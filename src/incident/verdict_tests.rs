@@ -130,6 +130,9 @@ impl Case {
             log_days: &self.log_days,
             window: 120.0,
             max_lag: 900.0,
+            curves: &[],
+            clocks: &Default::default(),
+            nat: &Default::default(),
         })
     }
 

@@ -35,6 +35,7 @@ pub(crate) struct Assembly {
 pub(crate) fn absorb(to: &mut OomSighting, other: OomSighting) {
     to.facts.fill(&other.facts);
     to.reaped_at = to.reaped_at.or(other.reaped_at);
+    to.reaped_boot_nanos = to.reaped_boot_nanos.or(other.reaped_boot_nanos);
     let room = LINES.saturating_sub(to.sources.len());
     to.sources.extend(other.sources.into_iter().take(room));
     to.sources.sort_by_key(|s: &Source| s.line);

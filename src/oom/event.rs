@@ -141,6 +141,8 @@ pub struct OomSighting {
     /// The best role among its lines; a sighting of [`Role::Invoked`] or [`Role::Dump`] names no victim.
     pub(crate) role: Role,
     pub(crate) reaped_at: Option<EventTime>,
+    /// Nanoseconds since boot of the reaper's line.
+    pub(crate) reaped_boot_nanos: Option<i64>,
     pub(crate) facts: Facts,
     pub(crate) sources: Vec<Source>,
 }
@@ -164,6 +166,11 @@ impl OomSighting {
     /// The process killed.
     pub fn process(&self) -> Option<&str> {
         self.facts.process.as_deref()
+    }
+
+    /// Whether it is of GPU memory.
+    pub fn is_gpu(&self) -> bool {
+        self.facts.kind == Some(OomKind::Gpu)
     }
 
     /// Its id.

@@ -387,6 +387,7 @@ impl Scanner {
             boot_nanos: peeled.boot,
             role: saying.role,
             reaped_at,
+            reaped_boot_nanos: (saying.role == Role::Reaped).then_some(peeled.boot).flatten(),
             facts: saying.facts,
             sources: vec![Source { path: Arc::clone(&self.label), line: number, role: saying.role, time }],
         });

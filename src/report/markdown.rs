@@ -248,7 +248,7 @@ fn assumptions(lines: &mut Vec<String>, report: &Report, incident: &Incident, mo
     }
     for clock in report.clocks.iter().filter(|c| c.applied) {
         let offset = clock.offset_seconds.unwrap_or(0.0);
-        add(format!("clock of {} corrected by {offset:+.6} s", code(&clock.host)));
+        add(format!("clock of {} was {offset:+.6} s ahead: corrected", code(&clock.host)));
     }
     match incident.chance.as_ref().and_then(|c| c.expected_per_year) {
         Some(n) => add(format!("by accident {n:.2e} times a year are to be expected")),

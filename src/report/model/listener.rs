@@ -154,12 +154,12 @@ pub struct Clock {
     pub host: String,
     /// Against which host.
     pub against: Option<String>,
-    /// Seconds to add to the host's times.
+    /// How far the host's clock is ahead, in seconds; negative when it is behind. `null` where a boot time was found instead.
     pub offset_seconds: Option<f64>,
     /// How sure that is.
     pub uncertainty_seconds: Option<f64>,
     /// What it was computed from.
     pub method: Option<String>,
-    /// Whether times in this report were corrected by it.
+    /// Whether times in this report were corrected by it: the offset was subtracted from the host's times.
     pub applied: bool,
 }

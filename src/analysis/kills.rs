@@ -1,0 +1,267 @@
+//! Clocks of logs, from what the captures show: kills are held against the deaths of listeners on the wire.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::prune::guessed_zone;
+use crate::clock::{Kill, Miss, Offset, boot_from_death, common_quarter_hour, log_against_capture};
+use crate::finding::Finding;
+use crate::finding::fate::{fatal_claim, is_open_claim};
+use crate::incident::{Correction, Fit, HostClocks, Whose};
+use crate::names::{Names, short};
+use crate::oom::{EventTime, OomEvent, OomKind, OomSighting};
+use crate::protocol::listener::Listener;
+use crate::report::model::Clock;
+use crate::time::{NANOS, Timestamp};
+use crate::words::Outcome;
+
+/// A log's clock is not believed to be off by more than this many seconds, but by a zone.
+const LIMIT: f64 = 3600.0;
+/// Clocks of logs closer than this many seconds are left as they are: reports come late, and lags are longer.
+const WORTH_SECONDS: f64 = 5.0;
+/// A common zone that would fit by chance this often is none.
+const CHANCE: f64 = 0.5;
+
+/// A claim that a host's listener was sent, and its death where it was seen.
+#[derive(Clone, Debug)]
+struct Claim {
+    at: Timestamp,
+    /// What its candidate servers would allocate.
+    sizes: Vec<u64>,
+    died: Option<Timestamp>,
+}
+
+impl Claim {
+    fn fit(&self, total_vm: Option<u64>) -> Fit {
+        self.sizes.iter().map(|s| Fit::of(total_vm, *s)).max().unwrap_or(Fit::Unknown)
+    }
+}
+
+/// The claims of each host, by its short name.
+pub(super) struct Claims(BTreeMap<String, Vec<Claim>>);
+
+/// What was found of clocks.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) clocks: Vec<Clock>,
+    pub(super) corrections: HostClocks,
+    /// To be said first.
+    pub(super) first: Vec<String>,
+    pub(super) notes: Vec<String>,
+    /// Boot times found, by short name.
+    pub(super) boots: BTreeMap<String, Timestamp>,
+}
+
+/// The open claims of all hosts; of a listener that died of one, that one alone.
+pub(super) fn claims(listeners: &[Listener], findings: &[Finding], names: &Names) -> Claims {
+    let mut by_host: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
+    for l in listeners {
+        let own: Vec<&Finding> = findings.iter().filter(|f| f.target == l.endpoint).collect();
+        let fatal = fatal_claim(l, &own);
+        let open = own.iter().copied().filter(|f| is_open_claim(f) && fatal.is_none_or(|x| x.id == f.id));
+        let host = names.host(l.endpoint.address).map_or_else(|| l.endpoint.address.to_string(), str::to_string);
+        for f in open {
+            let sizes = f.effects.iter().filter(|e| e.outcome == Outcome::Allocates).filter_map(|e| e.allocates_bytes);
+            let died = fatal.and(l.death).map(|d| d.time).filter(|d| *d > f.time);
+            by_host.entry(short(&host)).or_default().push(Claim { at: f.time, sizes: sizes.collect(), died });
+        }
+    }
+    Claims(by_host)
+}
+
+impl Claims {
+    fn of(&self, host: Option<&str>, names: &Names) -> &[Claim] {
+        let Some(host) = host else { return &[] };
+        self.0.get(&short(names.canonical(host))).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// Gives kills of raw kernel logs without a boot time the time that their listeners' deaths tell.
+pub(super) fn align(
+    sightings: &mut [OomSighting],
+    untimed: &[OomSighting],
+    claims: &Claims,
+    names: &Names,
+    told: &mut Told,
+) {
+    let mut hosts: BTreeSet<&str> = untimed.iter().filter_map(OomSighting::host).collect();
+    hosts.retain(|h| !claims.of(Some(h), names).is_empty());
+    for host in hosts {
+        let own = claims.of(Some(host), names);
+        let of_host = || untimed.iter().filter(|s| s.host().is_some_and(|h| names.same(h, host)));
+        let fits = |s: &&OomSighting, c: &Claim| s.boot_nanos().is_some() && c.fit(s.total_vm_bytes()) == Fit::Fits;
+        // Of several kills that fit the last: the ring buffer holds the newest.
+        let found = own.iter().filter_map(|c| Some((c.died?, of_host().filter(|s| fits(s, c)).last()?))).next();
+        let Some((died, kill)) = found else { continue };
+        let rss = kill.facts.anon_rss;
+        let Some(boot) = boot_from_death(died, kill.boot_nanos, kill.reaped_boot_nanos, rss) else { continue };
+        let time = |nanos: i64| EventTime {
+            at: boot.at.plus_nanos(nanos),
+            uncertainty_nanos: (boot.uncertainty * NANOS as f64) as i64,
+            from: "boot-relative, aligned by the listener's death on the wire",
+            assumed: true,
+            alternative: None,
+        };
+        for s in sightings.iter_mut().filter(|s| s.time.is_none() && s.host().is_some_and(|h| names.same(h, host))) {
+            s.time = s.boot_nanos.map(time);
+            s.reaped_at = s.reaped_at.or(s.reaped_boot_nanos.map(time));
+        }
+        let how = format!(
+            "its boot time is taken as {} (within {:.1} s): the listener died on the wire at {} ({})",
+            boot.at,
+            boot.uncertainty,
+            died,
+            boot.method.name()
+        );
+        told.notes.push(format!("{host}: raw kernel log without a boot time; {how}. --boot {host}=TIME settles it."));
+        told.corrections
+            .add(host, Correction { whose: Whose::Log, text: how, uncertainty: boot.uncertainty, agreed: false });
+        told.clocks.push(Clock {
+            host: host.to_string(),
+            against: Some(format!("captures of {host}")),
+            offset_seconds: None,
+            uncertainty_seconds: Some(boot.uncertainty),
+            method: Some(format!("boot time {}: {}", boot.at, boot.method.name())),
+            applied: true,
+        });
+        told.boots.insert(short(host), boot.at);
+    }
+}
+
+fn moved(e: &mut OomEvent, seconds: f64, uncertainty: f64) {
+    let nanos = (-seconds * NANOS as f64) as i64;
+    e.time = e.time.plus_nanos(nanos);
+    e.reaped_at = e.reaped_at.map(|t| t.plus_nanos(nanos));
+    e.alternative_time = e.alternative_time.map(|t| t.plus_nanos(nanos));
+    e.uncertainty_nanos = e.uncertainty_nanos.saturating_add((uncertainty * NANOS as f64) as i64);
+}
+
+/// Logs that all miss their triggers by one multiple of a quarter of an hour: a zone that nobody named.
+pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Names, max_lag: f64, told: &mut Told) {
+    let mut misses: BTreeMap<String, Miss> = BTreeMap::new();
+    for e in events.iter().filter(|e| e.kind != OomKind::Gpu && guessed_zone(e)) {
+        let unsure = e.uncertainty_nanos as f64 / NANOS as f64;
+        for c in claims.of(e.host.as_deref(), names) {
+            if c.fit(e.total_vm_bytes) != Fit::Fits {
+                continue;
+            }
+            let miss = match (c.died, e.reaped_at) {
+                (Some(died), Some(reaped)) => {
+                    Miss { seconds: reaped.seconds_since(died), least: -1.0 - unsure, most: 1.0 + unsure }
+                }
+                (Some(died), None) => {
+                    Miss { seconds: e.time.seconds_since(died), least: -60.0 - unsure, most: 1.0 + unsure }
+                }
+                (None, _) => Miss { seconds: e.time.seconds_since(c.at), least: -unsure, most: max_lag },
+            };
+            // Of several kills that fit, the one whose bounds are narrowest, then nearest.
+            let key = short(e.host.as_deref().unwrap_or_default());
+            let narrower =
+                |m: &Miss| (miss.most - miss.least, miss.seconds.abs()) < (m.most - m.least, m.seconds.abs());
+            if misses.get(&key).is_none_or(narrower) {
+                misses.insert(key, miss);
+            }
+        }
+    }
+    let all: Vec<Miss> = misses.values().copied().collect();
+    let Some(found) = common_quarter_hour(&all).filter(|q| q.chance <= CHANCE) else { return };
+    let (zone, seconds) = (found.zone(), found.seconds() as f64);
+    let logs = if found.fits == 1 { "One log without a zone misses" } else { "All logs without a zone miss" };
+    told.first.push(format!(
+        "{logs} what the captures show by {:+} h, a multiple of 15 minutes ({} host(s) agree): their times are taken as \
+         of {zone}. Pass --log-tz {zone} to confirm it.",
+        seconds / 3600.0,
+        found.fits
+    ));
+    for e in events.iter_mut().filter(|e| guessed_zone(e)) {
+        moved(e, seconds, 0.0);
+        e.time_source = "local time, zone inferred from the captures";
+        let Some(host) = e.host.as_deref() else { continue };
+        if told.corrections.of(host).is_empty() {
+            let text =
+                format!("the zone of its log was inferred: its times are {zone}, told by no line (--log-tz {zone})");
+            told.corrections.add(host, Correction { whose: Whose::Log, text, uncertainty: 0.0, agreed: false });
+            told.clocks.push(Clock {
+                host: host.to_string(),
+                against: Some("captures".to_string()),
+                offset_seconds: Some(seconds),
+                uncertainty_seconds: Some(found.uncertainty),
+                method: Some(format!("common multiple of 15 minutes: zone {zone}")),
+                applied: true,
+            });
+        }
+    }
+}
+
+/// Clocks of single hosts' logs, from the deaths of their listeners.
+pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names, told: &mut Told) {
+    let hosts: BTreeSet<String> = events.iter().filter_map(|e| e.host.clone()).collect();
+    let mut found: Vec<(String, Offset, f64)> = Vec::new();
+    for host in hosts {
+        let own = claims.of(Some(&host), names);
+        let deaths: Vec<Timestamp> = own.iter().filter_map(|c| c.died).collect();
+        // A boot time or a zone that was found from the death agrees with it by its making.
+        if deaths.is_empty() || !told.corrections.of(&host).iter().all(|c| c.whose == Whose::Capture) {
+            continue;
+        }
+        let of_host = || events.iter().filter(|e| e.kind != OomKind::Gpu && e.host.as_deref() == Some(host.as_str()));
+        let fit = |e: &OomEvent| own.iter().map(|c| c.fit(e.total_vm_bytes)).max().unwrap_or(Fit::Unknown);
+        let Some(best) = of_host().map(fit).max().filter(|b| *b >= Fit::Unknown) else { continue };
+        let fitting: Vec<&OomEvent> = of_host().filter(|e| fit(e) == best).collect();
+        let kills: Vec<Kill> = fitting.iter().map(|e| Kill { at: e.time, anon_rss_bytes: e.anon_rss_bytes }).collect();
+        let reapers: Vec<Timestamp> = fitting.iter().filter_map(|e| e.reaped_at).collect();
+        if let Some(offset) = log_against_capture(&deaths, &kills, &reapers, LIMIT) {
+            let unsure = fitting.iter().map(|e| e.uncertainty_nanos).max().unwrap_or(0) as f64 / NANOS as f64;
+            found.push((host, offset, unsure));
+        }
+    }
+    for (host, offset, unsure) in &found {
+        let off = offset.seconds.abs() >= WORTH_SECONDS.max(offset.uncertainty + unsure);
+        told.clocks.push(Clock {
+            host: host.clone(),
+            against: Some(format!("captures of {host}")),
+            offset_seconds: Some(micro(offset.seconds)),
+            uncertainty_seconds: Some(micro(offset.uncertainty)),
+            method: Some(offset.method.name().to_string()),
+            applied: off,
+        });
+        if !off {
+            continue;
+        }
+        for e in events.iter_mut().filter(|e| e.host.as_deref() == Some(host.as_str())) {
+            moved(e, offset.seconds, offset.uncertainty);
+        }
+        let agree = found.iter().filter(|(h, o, _)| h != host && o.agrees(offset)).count();
+        let text = format!(
+            "the clock of its log is {:+.1} s off, by the listener's death on the wire ({}); its times were corrected{}",
+            offset.seconds,
+            offset.method.name(),
+            if agree >= 2 { format!(", and {agree} other hosts' logs are off by as much") } else { String::new() }
+        );
+        told.notes.push(format!("{host}: {text}."));
+        told.corrections
+            .add(host, Correction { whose: Whose::Log, text, uncertainty: offset.uncertainty, agreed: agree >= 2 });
+    }
+}
+
+/// Of an hour that was lived twice the instant that fits a claim. `fits`: whether a kill at its time has a trigger.
+pub(super) fn repeated_hours(events: &mut [OomEvent], fits: impl Fn(&OomEvent) -> Option<Fit>) {
+    for e in events.iter_mut() {
+        let Some(later) = e.alternative_time else { continue };
+        let mut other = e.clone();
+        moved(&mut other, e.time.seconds_since(later), 0.0);
+        other.alternative_time = Some(e.time);
+        other.time_source = "local time of an hour lived twice, the later taken: it alone follows a claim";
+        match (fits(e), fits(&other)) {
+            (Some(_), None) => {
+                e.time_source = "local time of an hour lived twice, the earlier taken: it alone follows a claim";
+            }
+            (a, b) if b > a => *e = other,
+            _ => {}
+        }
+    }
+}
+
+/// To microseconds: nothing here is better.
+pub(super) fn micro(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
