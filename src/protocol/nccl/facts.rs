@@ -162,6 +162,7 @@ impl Facts {
                     self.unfinished = Some((part, declared, delivered));
                 }
             }
+            Event::Message { .. } => {}
             Event::Undecoded { direction, length, .. } => self.undecoded[direction.index()] += length,
         }
     }
