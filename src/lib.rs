@@ -30,4 +30,8 @@ pub mod analysis;
 
 pub mod flows;
 
+pub mod prescan;
+
+pub mod decoy;
+
 pub mod cli;

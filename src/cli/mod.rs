@@ -8,6 +8,7 @@ mod explain;
 mod messages;
 mod oom;
 mod output;
+mod prescan;
 mod select;
 mod spool;
 mod streams;
@@ -47,6 +48,8 @@ enum Command {
     Streams(streams::Args),
     /// The OOM events in logs, and what was not understood
     Oom(oom::Args),
+    /// What a scan would do to each server, before it is run
+    Prescan(prescan::Args),
     /// What a rule means, why it matters, what to do
     Explain(explain::Args),
     /// Shell completions
@@ -66,6 +69,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Messages(a) => messages::run(a),
         Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),
+        Command::Prescan(a) => prescan::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),
         Command::Man(a) => complete::man(a, &Cli::command()),
