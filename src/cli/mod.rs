@@ -3,6 +3,7 @@
 mod analyze;
 mod args;
 mod complete;
+mod decoy;
 mod exit;
 mod explain;
 mod messages;
@@ -50,6 +51,8 @@ enum Command {
     Oom(oom::Args),
     /// What a scan would do to each server, before it is run
     Prescan(prescan::Args),
+    /// A listener that answers as a server of a release would, and never allocates
+    Decoy(decoy::Args),
     /// What a rule means, why it matters, what to do
     Explain(explain::Args),
     /// Shell completions
@@ -70,6 +73,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),
         Command::Prescan(a) => prescan::run(a),
+        Command::Decoy(a) => decoy::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),
         Command::Man(a) => complete::man(a, &Cli::command()),

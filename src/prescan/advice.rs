@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::board::{Act, Board, Case};
-use super::fleet::{Fleet, Kind, ROLES};
+use super::fleet::{Fleet, Kind, Place, ROLES};
 use super::host::Host;
 use super::plan::Plan;
 use super::ports::Ports;
+use super::profile::Scan;
 use super::row::Grade;
 use crate::protocol::nccl::{Role, Version, Versions};
 use crate::protocol::tcpstore::release::Release;
+use crate::protocol::tcpstore::server::Backend;
 
 /// One change, and what is left after it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -52,7 +54,7 @@ pub fn advise(plan: Option<&Plan>, board: &Board, fleet: &Fleet, host: Host) -> 
     advice.degrading = named(Grade::Degrades);
     let Some(worst) = board.worst().filter(|w| *w != Grade::Safe) else { return advice };
     if let Some(plan) = plan {
-        of_nmap(plan, board, fleet, worst, &mut advice);
+        of_nmap(plan, board, fleet, host, worst, &mut advice);
     } else {
         exclusion(None, board, fleet, &mut advice);
     }
@@ -85,12 +87,14 @@ fn left(board: &Board) -> String {
             )),
         }
     };
-    let kills = list(Grade::Kills).map(|l| format!("{l} kill"));
-    let degrades = list(Grade::Degrades).map(|l| format!("{l} degrade"));
-    [kills, degrades].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [list(Grade::Kills), list(Grade::Degrades)].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-fn of_nmap(plan: &Plan, board: &Board, fleet: &Fleet, worst: Grade, advice: &mut Advice) {
+fn plural(grade: Grade) -> &'static str {
+    grade.name().trim_end_matches('s')
+}
+
+fn of_nmap(plan: &Plan, board: &Board, fleet: &Fleet, host: Host, worst: Grade, advice: &mut Advice) {
     let mut base = plan.profile.clone();
     if let Some(profile) = base.as_mut().filter(|p| p.version) {
         let now = profile.intensity;
@@ -174,6 +178,15 @@ fn all_probes(plan: &Plan, board: &Board, advice: &mut Advice) {
 
 /// Leaving the ports of the fleet out.
 fn exclusion(plan: Option<&Plan>, board: &Board, fleet: &Fleet, advice: &mut Advice) {
+    let chosen = |i: usize| fleet.targets.get(i).is_some_and(|t| t.place == Place::Ephemeral);
+    let hurt_anywhere = (0..fleet.targets.len()).any(|i| chosen(i) && board.worst_at(i) > Some(Grade::Unknown));
+    if hurt_anywhere {
+        advice.steps.push(Step {
+            change: "--exclude the training hosts (or scan when no job starts)".to_owned(),
+            leaves: Grade::Safe.name(),
+            but: "NCCL's ports are chosen by the kernel, so no list of ports covers them; nothing is learned of these hosts".to_owned(),
+        });
+    }
     let ports = hurt_ports(board, fleet);
     if ports.is_empty() {
         return;
@@ -213,6 +226,16 @@ fn exclusion(plan: Option<&Plan>, board: &Board, fleet: &Fleet, advice: &mut Adv
     });
 }
 
+/// nmap takes one `Exclude` line in a file.
+fn exclude_line(there: &Ports, more: &Ports) -> String {
+    if there.is_empty() {
+        return format!("a line \"Exclude T:{}\"", more.text());
+    }
+    let mut all = there.clone();
+    all.extend(more);
+    format!("its line Exclude made \"Exclude T:{}\"", all.text())
+}
+
 /// The fixed ports of servers that are hurt.
 fn hurt_ports(board: &Board, fleet: &Fleet) -> Ports {
     let hurt = |i: &usize| board.worst_at(*i).is_some_and(|g| g > Grade::Unknown);
@@ -220,52 +243,62 @@ fn hurt_ports(board: &Board, fleet: &Fleet) -> Ports {
     Fleet { targets, notes: Vec::new() }.ports()
 }
 
-/// The releases that close it.
+/// The releases that close it: of stores, and of each kind of NCCL's listeners that is hurt.
 fn releases(board: &Board, fleet: &Fleet, host: Host, advice: &mut Advice) {
     let bad: Vec<Case> = (0..board.cases.len())
         .filter(|c| board.worst_of(*c) >= Some(Grade::Degrades))
         .filter_map(|c| board.cases.get(c).cloned())
         .collect();
-    let hurts = |i: usize| board.worst_at(i) >= Some(Grade::Degrades);
-    let worst = board.worst().unwrap_or(Grade::Safe);
-    // The lowest version from which on everything is safe, or below the worst.
-    let since = |all: Fleet, bound: Grade| {
-        let asked = Board::ask(bad.clone(), &all, host, |_, _| true);
-        let first = (0..all.targets.len()).rev().take_while(|i| asked.worst_at(*i).is_none_or(|g| g < bound)).last();
-        first.and_then(|i| all.targets.get(i)).map(|t| t.version.clone())
+    let worst = |is: &dyn Fn(&Kind) -> bool| {
+        let targets = fleet.targets.iter().enumerate().filter(|(_, t)| is(&t.kind));
+        targets.filter_map(|(i, _)| board.worst_at(i)).max().filter(|g| *g >= Grade::Degrades)
     };
-    let mut say = |what: String, safe: Option<String>, better: Option<String>| {
-        let (version, leaves) = match (safe, better) {
+    let mut say = |what: &str, all: &Fleet, worst: Grade| {
+        let safe = since(&bad, all, host, Grade::Unknown);
+        let alive = since(&bad, all, host, Grade::Kills).filter(|_| worst == Grade::Kills);
+        let (version, leaves) = match (safe, alive) {
             (Some(v), _) => (v, Grade::Safe),
-            (None, Some(v)) if worst == Grade::Kills => (v, Grade::Degrades),
-            _ => return,
+            (None, Some(v)) => (v, Grade::Degrades),
+            (None, None) => return,
         };
-        advice.steps.push(Step {
-            change: format!("{what} {version} or later"),
-            leaves: leaves.name(),
-            but: String::new(),
-        });
+        let but = "said of these listeners alone".to_owned();
+        advice.steps.push(Step { change: format!("{what} {version} or later"), leaves: leaves.name(), but });
     };
-    let store_hurt = fleet.targets.iter().enumerate().any(|(i, t)| matches!(t.kind, Kind::Store(_)) && hurts(i));
-    if store_hurt {
-        let stores = || {
-            let all: Vec<(String, Release)> = Release::ALL.iter().map(|r| (r.to_string(), *r)).collect();
+    if let Some(worst) = worst(&|k| matches!(k, Kind::Store(_))) {
+        let all: Vec<(String, Release)> = Release::ALL.iter().map(|r| (r.to_string(), *r)).collect();
+        let stores = |backend| {
             let mut fleet = Fleet::default();
-            fleet.stores(&all, None, &[29_500]).map(|()| fleet).unwrap_or_default()
+            fleet.stores(&all, backend, &[29_500]).map(|()| fleet).unwrap_or_default()
         };
-        say("stores of PyTorch".to_owned(), since(stores(), Grade::Unknown), since(stores(), Grade::Kills));
-    }
-    for role in ROLES {
-        let hurt =
-            fleet.targets.iter().enumerate().any(|(i, t)| matches!(t.kind, Kind::Nccl(r, _) if r == role) && hurts(i));
-        if hurt {
+        let both = stores(None);
+        if since(&bad, &both, host, Grade::Unknown).is_some() {
+            say("stores of PyTorch", &both, worst);
+        } else {
+            if worst == Grade::Kills {
+                say("stores of PyTorch", &both, worst);
+            }
             say(
-                format!("NCCL, for the {},", role.name()),
-                since(listeners(role), Grade::Unknown),
-                since(listeners(role), Grade::Kills),
+                "the libuv store (USE_LIBUV=1; the default since 2.4) of PyTorch",
+                &stores(Some(Backend::Libuv)),
+                worst,
             );
         }
     }
+    for role in ROLES {
+        if let Some(worst) = worst(&|k| matches!(k, Kind::Nccl(r, _) if *r == role)) {
+            say(&format!("for the {}, NCCL", role.name()), &listeners(role), worst);
+        }
+    }
+}
+
+/// The version of `all` from which on nothing in `bad` reaches `bound`.
+fn since(bad: &[Case], all: &Fleet, host: Host, bound: Grade) -> Option<String> {
+    let asked = Board::ask(bad.to_vec(), all, host, |_, _| true);
+    let hurt = |i: usize| asked.worst_at(i).is_some_and(|g| g >= bound);
+    let last_hurt = (0..all.targets.len()).rev().find(|i| hurt(*i));
+    let Some(last) = last_hurt else { return all.targets.first().map(|t| t.version.clone()) };
+    let version = all.targets.get(last).map(|t| &t.version)?;
+    all.targets.iter().skip(last).find(|t| t.version != *version).map(|t| t.version.clone())
 }
 
 fn listeners(role: Role) -> Fleet {

@@ -30,7 +30,6 @@ pub enum ProbeError {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        #[source]
         error: std::io::Error,
     },
     /// A line that nmap would refuse too.

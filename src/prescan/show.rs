@@ -93,38 +93,65 @@ pub fn table(page: &Page<'_>) -> String {
     out
 }
 
-/// Cases of one grade, each with the servers that answer alike; what several cases share is said once.
+/// What a server does that people are told: outcome, bytes, whether others wait, whether it kills.
+type Does = (&'static str, Option<u64>, bool, bool);
+
+fn does(row: &Row) -> Does {
+    (row.outcome, row.allocates_bytes, row.blocks_server, row.kills)
+}
+
+/// What has one grade: by servers that answer alike, what several cases share said once.
 fn section(out: &mut String, page: &Page<'_>, grade: Grade, head: &str) {
+    let board = page.board;
+    let of = |server: usize| -> Vec<(usize, &Row)> {
+        (0..board.cases.len())
+            .filter_map(|c| Some((c, board.row(c, server)?)))
+            .filter(|(_, r)| r.grade() == grade)
+            .collect()
+    };
+    let key = |server: usize| {
+        let rows: Vec<(usize, Does)> = of(server).into_iter().map(|(c, r)| (c, does(r))).collect();
+        (!rows.is_empty()).then_some(rows)
+    };
     let mut begun = false;
-    for c in 0..page.board.cases.len() {
-        let alike = alike(page.board, page.fleet, c, |r| r.grade() == grade);
-        let Some(case) = page.board.cases.get(c).filter(|_| !alike.is_empty()) else { continue };
+    for (name, members) in groups(page.fleet, key) {
+        let Some(last) = members.last() else { continue };
         if !begun {
             let _ = writeln!(out, "\n{head}");
             begun = true;
         }
-        let _ = writeln!(out, "  {}", case.name);
-        let short = |row: &Row| {
-            let mut text = row.outcome.to_owned();
-            if let Some(bytes) = row.allocates_bytes {
+        let _ = writeln!(out, "  {name}");
+        let mut kinds: Vec<(Does, &str, Vec<&str>)> = Vec::new();
+        for (c, row) in of(*last) {
+            let case = board.cases.get(c).map_or("", |c| c.name.as_str());
+            // Safe ones differ in the byte that they are refused for; nobody needs that said for each.
+            let why = if grade == Grade::Safe { "" } else { row.explanation.as_str() };
+            match kinds.iter_mut().find(|k| k.0 == does(row) && k.1 == why) {
+                Some(known) => known.2.push(case),
+                None => kinds.push((does(row), why, vec![case])),
+            }
+        }
+        for ((outcome, bytes, blocks, _), why, cases) in kinds {
+            let mut text = format!("{}: {outcome}", list(&cases, page.verbose));
+            if let Some(bytes) = bytes {
                 let _ = write!(text, " {}", size::bytes(bytes));
             }
-            if row.blocks_server {
+            if blocks {
                 text.push_str(", others wait");
             }
-            text
-        };
-        let most = if page.verbose { usize::MAX } else { 6 };
-        for (name, row) in alike.iter().take(most) {
-            let _ = writeln!(out, "    {name}: {}", short(row));
-            if grade >= Grade::Degrades && (grade == Grade::Kills || page.verbose) {
-                wrap(out, "      ", &row.explanation);
-            }
-        }
-        if alike.len() > most {
-            let _ = writeln!(out, "    and {} more kinds (-v lists them)", alike.len() - most);
+            wrap(out, "    ", &text);
+            wrap(out, "      ", why);
         }
     }
+}
+
+/// Names, the first of them where there are many.
+fn list(names: &[&str], all: bool) -> String {
+    const MOST: usize = 6;
+    if all || names.len() <= MOST + 1 {
+        return names.join(", ");
+    }
+    format!("{} and {} more", names.iter().take(MOST).copied().collect::<Vec<_>>().join(", "), names.len() - MOST)
 }
 
 fn next(out: &mut String, advice: &Advice) {
