@@ -31,4 +31,8 @@ pub mod analysis;
 
 pub mod flows;
 
+pub mod prescan;
+
+pub mod decoy;
+
 pub mod cli;
