@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::output::complain;
 use super::select::{SelectArgs, Selected};
 use crate::analysis::walk;
-use crate::flows::{Align, Columns, Item, KINDS, Keep, MessageLine, Messages};
+use crate::flows::{Align, Columns, Item, KINDS, Keep, MessageLine, Messages, Tongue};
 use crate::protocol::tcpstore::Dialect;
 use crate::report::escape;
 use crate::stream::Direction;
@@ -161,6 +161,8 @@ impl List {
 
 /// Columns that a key gets.
 const KEY: usize = 30;
+/// Columns that a line below a message gets.
+const REST: usize = 96;
 
 fn cells(m: &MessageLine) -> Vec<String> {
     let time = m.time.to_utc().format("%H:%M:%S%.6f").to_string();
@@ -170,7 +172,7 @@ fn cells(m: &MessageLine) -> Vec<String> {
         let room = KEY.saturating_sub(more.len());
         key = format!("{}{more}", m.key_text(room).unwrap_or_default());
     }
-    if let Some(detail) = m.detail_text(KEY) {
+    if let Some((detail, _)) = details(m) {
         key = detail;
     }
     if let Some((field, declared, delivered)) = m.unfinished {
@@ -189,13 +191,21 @@ fn cells(m: &MessageLine) -> Vec<String> {
     ]
 }
 
+/// What a message of NCCL says: as much of it as a column holds, and the rest.
+fn details(m: &MessageLine) -> Option<(String, String)> {
+    let text = m.detail.as_ref()?;
+    let (first, rest) = text.split_once(", ").unwrap_or((text, ""));
+    let shown = escape::clean(first.as_bytes(), KEY);
+    Some((shown, escape::clean(rest.as_bytes(), REST)))
+}
+
 fn answer(m: &MessageLine) -> String {
     if m.unfinished.is_some() {
         return "(unfinished)".to_string();
     }
     let Some(a) = &m.answer else {
-        let back = m.detail.is_some() && m.direction == Direction::ToClient.name();
-        return if back { "(from the listener)" } else { "" }.to_string();
+        let back = !matches!(m.tongue, Tongue::Store(_)) && m.direction == Direction::ToClient.name();
+        return if back { "to the client" } else { "" }.to_string();
     };
     // A pong's number is the process id that the client sent.
     let number = a.number.filter(|_| a.kind != "pong").map_or(String::new(), |n| format!(" {n}"));
@@ -210,6 +220,9 @@ fn answer(m: &MessageLine) -> String {
 
 fn below(m: &MessageLine) -> io::Result<Vec<String>> {
     let mut text = Vec::new();
+    if let Some((_, rest)) = details(m).filter(|(_, rest)| !rest.is_empty()) {
+        writeln!(text, "{rest}")?;
+    }
     if let Some(value) = &m.value {
         writeln!(text, "value {}", escape::clean(value, 90))?;
     }

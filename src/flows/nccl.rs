@@ -243,18 +243,7 @@ impl Talk {
     fn ending(&self, direction: Direction, offset: u64, length: u64, query: &'static str) -> Told {
         let (time, packet) = self.streams.get(direction.index()).map(|s| s.last).unwrap_or_default();
         let detail = String::new();
-        Told {
-            direction,
-            offset,
-            length,
-            time,
-            packet,
-            query,
-            detail,
-            number: None,
-            bytes: None,
-            unfinished: None,
-        }
+        Told { direction, offset, length, time, packet, query, detail, number: None, bytes: None, unfinished: None }
     }
 
     /// Hands on whole messages but for the last `keep`.

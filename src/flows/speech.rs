@@ -1,8 +1,8 @@
 //! What a flow speaks, from its first bytes and from what is known of its listener.
 
 use crate::analysis::Knowledge;
-use crate::protocol::{gloo, nccl, stray};
 use crate::protocol::tcpstore::{Candidates, Dialect, first_bytes};
+use crate::protocol::{gloo, nccl, stray};
 use crate::stream::{Direction, FlowRecord};
 
 /// What a flow speaks.

@@ -81,7 +81,8 @@ mod tests {
     fn a_pair_is_known_by_its_number_and_its_first_operation() {
         let asked = [&5u64.to_le_bytes()[..], &header(48, 2, 4)].concat();
         let sent = header(48 + 4, 1, 4);
-        for (client, server) in [(&asked[..], &[][..]), (&asked[..8], &sent[..]), (&sent[..], &[]), (&asked[..8], &[])] {
+        for (client, server) in [(&asked[..], &[][..]), (&asked[..8], &sent[..]), (&sent[..], &[]), (&asked[..8], &[])]
+        {
             assert_eq!(first_bytes(client, server), FirstBytes::Pair);
         }
         for n in 0..8 {
@@ -91,9 +92,14 @@ mod tests {
 
     #[test]
     fn strangers_are_none() {
-        for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-OpenSSH_9.2\r\n", &[3, 0, 0, 42, 37, 224, 0, 0, 0], &[0xff; 64]] {
+        for bytes in
+            [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-OpenSSH_9.2\r\n", &[3, 0, 0, 42, 37, 224, 0, 0, 0], &[0xff; 64]]
+        {
             assert_eq!(first_bytes(bytes, &[]), FirstBytes::No, "{bytes:?}");
-            assert_eq!(first_bytes(&5u64.to_le_bytes(), bytes), if bytes.len() < 16 { FirstBytes::Pair } else { FirstBytes::No });
+            assert_eq!(
+                first_bytes(&5u64.to_le_bytes(), bytes),
+                if bytes.len() < 16 { FirstBytes::Pair } else { FirstBytes::No }
+            );
         }
         assert_eq!(first_bytes(&header(48 + 9, 1, 4), &[]), FirstBytes::No);
     }

@@ -193,8 +193,7 @@ impl Intake {
             return;
         }
         self.need = None;
-        let place =
-            chunk.map_or(Place { offset: self.skipped_from, ..self.last }, |c| Place::of(c, self.skipped_from));
+        let place = chunk.map_or(Place { offset: self.skipped_from, ..self.last }, |c| Place::of(c, self.skipped_from));
         self.skipped_from = 0;
         let before = std::mem::replace(&mut self.last, place);
         machine.take(&[], place, shared, out);
