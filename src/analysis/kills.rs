@@ -138,7 +138,10 @@ fn moved(e: &mut OomEvent, seconds: f64, uncertainty: f64) {
 /// Logs that all miss their triggers by one multiple of a quarter of an hour: a zone that nobody named.
 pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Names, max_lag: f64, told: &mut Told) {
     let mut misses: BTreeMap<String, Miss> = BTreeMap::new();
-    for e in events.iter().filter(|e| e.kind != OomKind::Gpu && guessed_zone(e)) {
+    // Where every line names its zone, it may be the zone that is wrong.
+    let unnamed = events.iter().any(|e| e.kind != OomKind::Gpu && guessed_zone(e));
+    let concerned = |e: &OomEvent| e.kind != OomKind::Gpu && (guessed_zone(e) || !unnamed);
+    for e in events.iter().filter(|e| concerned(e)) {
         let unsure = e.uncertainty_nanos as f64 / NANOS as f64;
         for c in claims.of(e.host.as_deref(), names) {
             if c.fit(e.total_vm_bytes) != Fit::Fits {
@@ -165,16 +168,26 @@ pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Name
     let all: Vec<Miss> = misses.values().copied().collect();
     let Some(found) = common_quarter_hour(&all).filter(|q| q.chance <= CHANCE) else { return };
     let (zone, seconds) = (found.zone(), found.seconds() as f64);
-    let logs = if found.fits == 1 { "One log without a zone misses" } else { "All logs without a zone miss" };
+    let logs = match (found.fits, unnamed) {
+        (1, true) => "One log without a zone misses",
+        (_, true) => "All logs without a zone miss",
+        (1, false) => "The one log misses",
+        (_, false) => "All logs miss",
+    };
+    let fix = if unnamed {
+        format!("their times are taken as of {zone}. Pass --log-tz {zone} to confirm it.")
+    } else {
+        format!("their lines name a zone, which seems wrong by that much ({zone} would fit): they were corrected.")
+    };
     told.first.push(format!(
-        "{logs} what the captures show by {:+} h, a multiple of 15 minutes ({} host(s) agree): their times are taken as \
-         of {zone}. Pass --log-tz {zone} to confirm it.",
+        "{logs} what the captures show by {:+} h, a multiple of 15 minutes ({} host(s) agree): {fix}",
         seconds / 3600.0,
         found.fits
     ));
-    for e in events.iter_mut().filter(|e| guessed_zone(e)) {
+    for e in events.iter_mut().filter(|e| concerned(e)) {
         moved(e, seconds, 0.0);
         e.time_source = "local time, zone inferred from the captures";
+        e.time_is_assumed = true;
         let Some(host) = e.host.as_deref() else { continue };
         if told.corrections.of(host).is_empty() {
             let text =
