@@ -113,8 +113,10 @@ pub(super) fn align(
             boot.method.name()
         );
         told.notes.push(format!("{host}: raw kernel log without a boot time; {how}. --boot {host}=TIME settles it."));
-        told.corrections
-            .add(host, Correction { whose: Whose::Log, text: how, uncertainty: boot.uncertainty, agreed: false });
+        told.corrections.add(
+            names.canonical(host),
+            Correction { whose: Whose::Log, text: how, uncertainty: boot.uncertainty, agreed: false },
+        );
         told.clocks.push(Clock {
             host: host.to_string(),
             against: Some(format!("captures of {host}")),
@@ -123,7 +125,7 @@ pub(super) fn align(
             method: Some(format!("boot time {}: {}", boot.at, boot.method.name())),
             applied: true,
         });
-        told.boots.insert(short(host), boot.at);
+        told.boots.insert(short(names.canonical(host)), boot.at);
     }
 }
 
@@ -189,10 +191,11 @@ pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Name
         e.time_source = "local time, zone inferred from the captures";
         e.time_is_assumed = true;
         let Some(host) = e.host.as_deref() else { continue };
-        if told.corrections.of(host).is_empty() {
+        if told.corrections.of(names.canonical(host)).is_empty() {
             let text =
                 format!("the zone of its log was inferred: its times are {zone}, told by no line (--log-tz {zone})");
-            told.corrections.add(host, Correction { whose: Whose::Log, text, uncertainty: 0.0, agreed: false });
+            told.corrections
+                .add(names.canonical(host), Correction { whose: Whose::Log, text, uncertainty: 0.0, agreed: false });
             told.clocks.push(Clock {
                 host: host.to_string(),
                 against: Some("captures".to_string()),
@@ -213,7 +216,7 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         let own = claims.of(Some(&host), names);
         let deaths: Vec<Timestamp> = own.iter().filter_map(|c| c.died).collect();
         // A boot time or a zone that was found from the death agrees with it by its making.
-        if deaths.is_empty() || !told.corrections.of(&host).iter().all(|c| c.whose == Whose::Capture) {
+        if deaths.is_empty() || !told.corrections.of(names.canonical(&host)).iter().all(|c| c.whose == Whose::Capture) {
             continue;
         }
         let of_host = || events.iter().filter(|e| e.kind != OomKind::Gpu && e.host.as_deref() == Some(host.as_str()));
@@ -251,8 +254,10 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
             if agree >= 2 { format!(", and {agree} other hosts' logs are off by as much") } else { String::new() }
         );
         told.notes.push(format!("{host}: {text}."));
-        told.corrections
-            .add(host, Correction { whose: Whose::Log, text, uncertainty: offset.uncertainty, agreed: agree >= 2 });
+        told.corrections.add(
+            names.canonical(host),
+            Correction { whose: Whose::Log, text, uncertainty: offset.uncertainty, agreed: agree >= 2 },
+        );
     }
 }
 

@@ -109,7 +109,6 @@ pub fn analyze(options: &Options) -> Analysis {
     }
     let mut events: Vec<OomEvent> = merged.events;
     name_hosts(&mut events, &mut names);
-    kills::common_zone(&mut events, &claims, &names, options.max_lag, &mut told);
     let watch = watched(&sets, &read, &gathered);
     let (nobody, right) = (BTreeSet::new(), HostClocks::default());
     let mut evidence = Evidence {
@@ -125,6 +124,7 @@ pub fn analyze(options: &Options) -> Analysis {
         nat: &nobody,
     };
     kills::repeated_hours(&mut events, |e| trigger_of(&evidence, e).map(|t| t.fit));
+    kills::common_zone(&mut events, &claims, &names, options.max_lag, &mut told);
     kills::log_clocks(&mut events, &claims, &names, &mut told);
     events.retain(|e| meant(options, &names, e));
     events.sort_by(|a, b| (a.time, &a.host, a.pid, &a.id).cmp(&(b.time, &b.host, b.pid, &b.id)));
@@ -146,7 +146,7 @@ pub fn analyze(options: &Options) -> Analysis {
         .collect();
     let mut reported = logs::joined(lists, logs.inputs);
     for input in reported.iter_mut().filter(|i| i.boot_time.is_none()) {
-        let boot = input.host.as_deref().and_then(|h| told.boots.get(&short(h)));
+        let boot = input.host.as_deref().and_then(|h| told.boots.get(&short(names.canonical(h))));
         input.boot_time = boot.copied();
     }
     let mut trouble = false;
