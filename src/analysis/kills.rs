@@ -90,7 +90,7 @@ pub(super) fn align(
         let of_host = || untimed.iter().filter(|s| s.host().is_some_and(|h| names.same(h, host)));
         let fits = |s: &&OomSighting, c: &Claim| s.boot_nanos().is_some() && c.fit(s.total_vm_bytes()) == Fit::Fits;
         // Of several kills that fit the last: the ring buffer holds the newest.
-        let found = own.iter().filter_map(|c| Some((c.died?, of_host().filter(|s| fits(s, c)).last()?))).next();
+        let found = own.iter().filter_map(|c| Some((c.died?, of_host().rfind(|s| fits(s, c))?))).next();
         let Some((died, kill)) = found else { continue };
         let rss = kill.facts.anon_rss;
         let Some(boot) = boot_from_death(died, kill.boot_nanos, kill.reaped_boot_nanos, rss) else { continue };
