@@ -200,14 +200,19 @@ fn text_shape(path: &Path) -> Option<Shape> {
         // Output of Ansible names hosts as its inventories do.
         Some(hosts::Form::Ansible) if is_log() => Some(Shape::Log),
         Some(form) => Some(Shape::List(form)),
-        // A long list of events may have its first kill beyond what was looked at.
-        None => (is_log() || is_events(&text)).then_some(Shape::Log),
+        // A long document may have its first kill beyond what was looked at.
+        None => (is_log() || is_document(&text)).then_some(Shape::Log),
     }
 }
 
-/// `kubectl get events -o json`.
-fn is_events(head: &str) -> bool {
-    head.trim_start().starts_with('{') && head.contains("\"kind\"") && head.contains("\"Event\"")
+/// Lists of events (`kubectl get events -o json`), outputs of Ansible, a journal.
+fn is_document(head: &str) -> bool {
+    let has = |words: [&str; 2]| words.iter().all(|w| head.contains(w));
+    head.trim_start().starts_with(['{', '['])
+        && (has(["\"kind\"", "\"Event\""])
+            || has(["\"plays\"", "\"play\""])
+            || has(["\"stdout\"", "\"rc\""])
+            || has(["\"MESSAGE\"", "\"_HOSTNAME\""]))
 }
 
 /// A capture's name without what rotation and compression add: `node-c-rot-20261129-112916.pcap` and

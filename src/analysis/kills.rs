@@ -90,7 +90,7 @@ pub(super) fn align(
         let of_host = || untimed.iter().filter(|s| s.host().is_some_and(|h| names.same(h, host)));
         let fits = |s: &&OomSighting, c: &Claim| s.boot_nanos().is_some() && c.fit(s.total_vm_bytes()) == Fit::Fits;
         // Of several kills that fit the last: the ring buffer holds the newest.
-        let found = own.iter().filter_map(|c| Some((c.died?, of_host().filter(|s| fits(s, c)).last()?))).next();
+        let found = own.iter().filter_map(|c| Some((c.died?, of_host().rfind(|s| fits(s, c))?))).next();
         let Some((died, kill)) = found else { continue };
         let rss = kill.facts.anon_rss;
         let Some(boot) = boot_from_death(died, kill.boot_nanos, kill.reaped_boot_nanos, rss) else { continue };
@@ -113,8 +113,10 @@ pub(super) fn align(
             boot.method.name()
         );
         told.notes.push(format!("{host}: raw kernel log without a boot time; {how}. --boot {host}=TIME settles it."));
-        told.corrections
-            .add(host, Correction { whose: Whose::Log, text: how, uncertainty: boot.uncertainty, agreed: false });
+        told.corrections.add(
+            names.canonical(host),
+            Correction { whose: Whose::Log, text: how, uncertainty: boot.uncertainty, agreed: false },
+        );
         told.clocks.push(Clock {
             host: host.to_string(),
             against: Some(format!("captures of {host}")),
@@ -123,7 +125,7 @@ pub(super) fn align(
             method: Some(format!("boot time {}: {}", boot.at, boot.method.name())),
             applied: true,
         });
-        told.boots.insert(short(host), boot.at);
+        told.boots.insert(short(names.canonical(host)), boot.at);
     }
 }
 
@@ -138,7 +140,10 @@ fn moved(e: &mut OomEvent, seconds: f64, uncertainty: f64) {
 /// Logs that all miss their triggers by one multiple of a quarter of an hour: a zone that nobody named.
 pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Names, max_lag: f64, told: &mut Told) {
     let mut misses: BTreeMap<String, Miss> = BTreeMap::new();
-    for e in events.iter().filter(|e| e.kind != OomKind::Gpu && guessed_zone(e)) {
+    // Where every line names its zone, it may be the zone that is wrong.
+    let unnamed = events.iter().any(|e| e.kind != OomKind::Gpu && guessed_zone(e));
+    let concerned = |e: &OomEvent| e.kind != OomKind::Gpu && (guessed_zone(e) || !unnamed);
+    for e in events.iter().filter(|e| concerned(e)) {
         let unsure = e.uncertainty_nanos as f64 / NANOS as f64;
         for c in claims.of(e.host.as_deref(), names) {
             if c.fit(e.total_vm_bytes) != Fit::Fits {
@@ -165,21 +170,32 @@ pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Name
     let all: Vec<Miss> = misses.values().copied().collect();
     let Some(found) = common_quarter_hour(&all).filter(|q| q.chance <= CHANCE) else { return };
     let (zone, seconds) = (found.zone(), found.seconds() as f64);
-    let logs = if found.fits == 1 { "One log without a zone misses" } else { "All logs without a zone miss" };
+    let logs = match (found.fits, unnamed) {
+        (1, true) => "One log without a zone misses",
+        (_, true) => "All logs without a zone miss",
+        (1, false) => "The one log misses",
+        (_, false) => "All logs miss",
+    };
+    let fix = if unnamed {
+        format!("their times are taken as of {zone}. Pass --log-tz {zone} to confirm it.")
+    } else {
+        format!("their lines name a zone, which seems wrong by that much ({zone} would fit): they were corrected.")
+    };
     told.first.push(format!(
-        "{logs} what the captures show by {:+} h, a multiple of 15 minutes ({} host(s) agree): their times are taken as \
-         of {zone}. Pass --log-tz {zone} to confirm it.",
+        "{logs} what the captures show by {:+} h, a multiple of 15 minutes ({} host(s) agree): {fix}",
         seconds / 3600.0,
         found.fits
     ));
-    for e in events.iter_mut().filter(|e| guessed_zone(e)) {
+    for e in events.iter_mut().filter(|e| concerned(e)) {
         moved(e, seconds, 0.0);
         e.time_source = "local time, zone inferred from the captures";
+        e.time_is_assumed = true;
         let Some(host) = e.host.as_deref() else { continue };
-        if told.corrections.of(host).is_empty() {
+        if told.corrections.of(names.canonical(host)).is_empty() {
             let text =
                 format!("the zone of its log was inferred: its times are {zone}, told by no line (--log-tz {zone})");
-            told.corrections.add(host, Correction { whose: Whose::Log, text, uncertainty: 0.0, agreed: false });
+            told.corrections
+                .add(names.canonical(host), Correction { whose: Whose::Log, text, uncertainty: 0.0, agreed: false });
             told.clocks.push(Clock {
                 host: host.to_string(),
                 against: Some("captures".to_string()),
@@ -200,7 +216,7 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         let own = claims.of(Some(&host), names);
         let deaths: Vec<Timestamp> = own.iter().filter_map(|c| c.died).collect();
         // A boot time or a zone that was found from the death agrees with it by its making.
-        if deaths.is_empty() || !told.corrections.of(&host).iter().all(|c| c.whose == Whose::Capture) {
+        if deaths.is_empty() || !told.corrections.of(names.canonical(&host)).iter().all(|c| c.whose == Whose::Capture) {
             continue;
         }
         let of_host = || events.iter().filter(|e| e.kind != OomKind::Gpu && e.host.as_deref() == Some(host.as_str()));
@@ -238,8 +254,10 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
             if agree >= 2 { format!(", and {agree} other hosts' logs are off by as much") } else { String::new() }
         );
         told.notes.push(format!("{host}: {text}."));
-        told.corrections
-            .add(host, Correction { whose: Whose::Log, text, uncertainty: offset.uncertainty, agreed: agree >= 2 });
+        told.corrections.add(
+            names.canonical(host),
+            Correction { whose: Whose::Log, text, uncertainty: offset.uncertainty, agreed: agree >= 2 },
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::options::Options;
 
 /// Packets between two looks at the clockwork.
-const EVERY: u32 = 4096;
+const EVERY: u32 = 256;
 /// Between two lines on the terminal.
 const PERIOD: Duration = Duration::from_millis(500);
 /// A run shorter than this says nothing.

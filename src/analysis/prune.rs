@@ -105,6 +105,10 @@ pub(super) fn plan(
             plan.earlier.push(earlier);
         }
     }
+    // Where no capture holds the time of any kill, a clock or a zone may be wrong: that shows only in what is read.
+    if of_kills && plan.skipped.len() == groups.iter().map(Vec::len).sum::<usize>() {
+        return Plan::default();
+    }
     plan
 }
 
@@ -206,11 +210,11 @@ mod tests {
         let group = group(5);
         let mut first: BTreeMap<u32, Timestamp> = (0..5).map(|i| (i, at(i64::from(i) * 100))).collect();
         let two = [(at(10), at(20)), (at(410), at(420))];
-        let all = plan(&[group.clone()], &first, &two, true);
+        let all = plan(std::slice::from_ref(&group), &first, &two, true);
         assert_eq!(all.skipped.keys().copied().collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(all.skipped[&2], BETWEEN);
         first.remove(&2);
-        let all = plan(&[group.clone()], &first, &two, true);
+        let all = plan(std::slice::from_ref(&group), &first, &two, true);
         assert!(!all.skipped.contains_key(&1) && !all.skipped.contains_key(&2));
         assert!(plan(&[group], &first, &[], true).skipped.is_empty());
     }

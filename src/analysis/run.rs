@@ -14,7 +14,7 @@ use super::reading::{self, Reading};
 use super::sets::{Capture, ReadCapture, Set};
 use super::{clocks, logs, observe, quiet, reporting};
 use crate::finding::Finding;
-use crate::incident::{Correction, Evidence, HostWatch, Incident, Watch, Whose, incidents, trigger_of};
+use crate::incident::{Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, trigger_of};
 use crate::names::{Names, short};
 use crate::net::{Address, Endpoint};
 use crate::oom::{self, OomEvent, OomKind, OomSighting};
@@ -111,14 +111,8 @@ pub fn analyze(options: &Options) -> Analysis {
     }
     let mut events: Vec<OomEvent> = merged.events;
     name_hosts(&mut events, &mut names);
-    kills::common_zone(&mut events, &claims, &names, options.max_lag, &mut told);
-    kills::log_clocks(&mut events, &claims, &names, &mut told);
-    events.retain(|e| meant(options, &names, e));
-    events.sort_by(|a, b| (a.time, &a.host, a.pid, &a.id).cmp(&(b.time, &b.host, b.pid, &b.id)));
-    notes.extend(unknown_hosts(options, &names, &events, &sets));
-
-    let nat = gateways(&findings, &names, &studied, &events);
     let watch = watched(&sets, &read, &gathered);
+    let (nobody, right) = (BTreeSet::new(), HostClocks::default());
     let mut evidence = Evidence {
         events: &[],
         findings: &findings,
@@ -129,11 +123,18 @@ pub fn analyze(options: &Options) -> Analysis {
         window: options.window,
         max_lag: options.max_lag,
         curves: &logs.curves,
-        clocks: &told.corrections,
-        nat: &nat,
+        clocks: &right,
+        nat: &nobody,
     };
     kills::repeated_hours(&mut events, |e| trigger_of(&evidence, e).map(|t| t.fit));
-    evidence.events = &events;
+    kills::common_zone(&mut events, &claims, &names, options.max_lag, &mut told);
+    kills::log_clocks(&mut events, &claims, &names, &mut told);
+    events.retain(|e| meant(options, &names, e));
+    events.sort_by(|a, b| (a.time, &a.host, a.pid, &a.id).cmp(&(b.time, &b.host, b.pid, &b.id)));
+    notes.extend(unknown_hosts(options, &names, &events, &sets));
+
+    let nat = gateways(&findings, &names, &studied, &events);
+    (evidence.events, evidence.clocks, evidence.nat) = (&events, &told.corrections, &nat);
     let incidents = incidents(&evidence);
     let mut findings = findings.clone();
     settle(&mut findings, &incidents, &events);
@@ -148,7 +149,7 @@ pub fn analyze(options: &Options) -> Analysis {
         .collect();
     let mut reported = logs::joined(lists, logs.inputs);
     for input in reported.iter_mut().filter(|i| i.boot_time.is_none()) {
-        let boot = input.host.as_deref().and_then(|h| told.boots.get(&short(h)));
+        let boot = input.host.as_deref().and_then(|h| told.boots.get(&short(names.canonical(h))));
         input.boot_time = boot.copied();
     }
     let mut trouble = false;

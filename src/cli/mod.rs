@@ -44,7 +44,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// From a folder of captures and logs to a verdict
-    Analyze(analyze::Args),
+    Analyze(Box<analyze::Args>),
     /// Every decoded message
     Messages(messages::Args),
     /// The flows of captures, and their bytes
@@ -72,7 +72,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Err(e) => return refuse(&e, &arguments),
     };
     let result = match cli.command {
-        Command::Analyze(a) => analyze::run(a, &arguments),
+        Command::Analyze(a) => analyze::run(*a, &arguments),
         Command::Messages(a) => messages::run(a),
         Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),

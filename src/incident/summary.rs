@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::clocks::Whose;
 use super::trigger::claimed;
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
@@ -134,7 +135,13 @@ pub(crate) fn settled_by(e: &Evidence<'_>, i: &Incident) -> Vec<String> {
             continue;
         };
         if event.time_is_assumed && h.verdict < Verdict::Confirmed {
-            flags.push(format!("--log-tz {}=ZONE: the zone of its log", h.host));
+            flags.push(if event.time_source.contains("boot") {
+                format!("--boot {}=TIME: when it booted (`uptime -s` on the host)", h.host)
+            } else {
+                format!("--log-tz {}=ZONE: the zone of its log", h.host)
+            });
+        } else if h.verdict < Verdict::Confirmed && e.clocks.of(&h.host).iter().any(|c| c.whose == Whose::Log) {
+            flags.push(format!("the clock of {} held against another's (chronyc tracking, or a second log)", h.host));
         }
         if h.coverage == CoverageLevel::NotObserved && h.trigger.is_none() {
             if e.names.addresses(&h.host).is_empty() {
