@@ -24,7 +24,6 @@ pub(super) struct Link {
     pub(super) listener: usize,
     pub(super) stream: TcpStream,
     pub(super) client: SocketAddr,
-    pub(super) local: SocketAddr,
     pub(super) opened: Timestamp,
     /// Answers that the client has not taken yet.
     pub(super) out: VecDeque<u8>,
@@ -42,24 +41,15 @@ pub(super) struct Link {
     pub(super) claims: Vec<u64>,
     pub(super) holds: bool,
     pub(super) lost: bool,
-    pub(super) died: bool,
 }
 
 impl Link {
-    pub(super) fn new(
-        number: u64,
-        listener: usize,
-        stream: TcpStream,
-        client: SocketAddr,
-        local: SocketAddr,
-        opened: Timestamp,
-    ) -> Link {
+    pub(super) fn new(number: u64, listener: usize, stream: TcpStream, client: SocketAddr, opened: Timestamp) -> Link {
         Link {
             number,
             listener,
             stream,
             client,
-            local,
             opened,
             out: VecDeque::new(),
             closing: None,
@@ -73,7 +63,6 @@ impl Link {
             claims: Vec::new(),
             holds: false,
             lost: false,
-            died: false,
         }
     }
 
@@ -180,8 +169,7 @@ impl Link {
         match ended {
             _ if !self.claims.is_empty() => "allocates",
             _ if self.lost => "unknown",
-            Ended::ServerReset => "closes",
-            Ended::ServerClose if self.ended.is_none() => "closes",
+            Ended::ServerReset | Ended::ServerClose => "closes",
             _ if self.sent > 0 => "replies",
             _ => "waits",
         }

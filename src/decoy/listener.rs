@@ -45,7 +45,7 @@ impl Bootstrap {
         self.next = self.next.wrapping_add(1);
         self.seen.insert(self.next, Seen { id, ..Seen::default() });
         self.numbers.insert(id, self.next);
-        self.step(Input::Open(self.next))
+        self.step(id, Input::Open(self.next))
     }
 
     pub(super) fn bytes(&mut self, id: u64, bytes: &[u8]) -> Vec<Deed> {
@@ -57,12 +57,12 @@ impl Bootstrap {
             }
             seen.bytes = seen.bytes.saturating_add(bytes.len() as u64);
         }
-        self.step(Input::Bytes(number, bytes))
+        self.step(id, Input::Bytes(number, bytes))
     }
 
     pub(super) fn close(&mut self, id: u64) -> Vec<Deed> {
         let Some(number) = self.numbers.remove(&id) else { return Vec::new() };
-        let deeds = self.step(Input::Close(number));
+        let deeds = self.step(id, Input::Close(number));
         self.seen.remove(&number);
         deeds
     }
@@ -71,7 +71,7 @@ impl Bootstrap {
         self.waits.is_some_and(|w| self.seen.get(&w).is_some_and(|s| s.id != id))
     }
 
-    fn step(&mut self, input: Input<'_>) -> Vec<Deed> {
+    fn step(&mut self, cause: u64, input: Input<'_>) -> Vec<Deed> {
         let mut deeds = Vec::new();
         for action in self.server.step(input) {
             match action {
@@ -87,8 +87,12 @@ impl Bootstrap {
                     }
                 }
                 Action::Dies(_) | Action::Killed(_) | Action::Completes => {
-                    // Who waits in the kernel's queue is reset; what was accepted is closed.
+                    let left_open = matches!(action, Action::Dies(why) if why.contains("truncated"));
+                    // Who waits in the kernel's queue is reset; what was accepted is closed, or forgotten (measured).
                     for (number, seen) in &self.seen {
+                        if left_open && seen.id == cause {
+                            continue;
+                        }
                         let how = if self.waits == Some(*number) { self.how(seen) } else { How::Reset };
                         deeds.push(Deed::Close { who: seen.id, how });
                     }

@@ -225,7 +225,7 @@ impl Decoy {
             let registered = token.is_some_and(|t| {
                 self.poll.registry().register(&mut stream, Token(t), Interest::READABLE | Interest::WRITABLE).is_ok()
             });
-            let link = Link::new(id, at, stream, client, local, now);
+            let link = Link::new(id, at, stream, client, now);
             let room = registered && self.links.len() < bounds.open;
             self.links.insert(id, link);
             if !room {
@@ -240,7 +240,7 @@ impl Decoy {
                 self.tapes.insert(id, tape);
             }
             let deeds = self.stages.get_mut(at).map(|s| s.actor.open(id)).unwrap_or_default();
-            self.act(at, id, deeds);
+            self.act(at, deeds);
         }
     }
 
@@ -260,7 +260,7 @@ impl Decoy {
                         recorder.data(tape, true, bytes, now());
                     }
                     let deeds = self.stages.get_mut(at).map(|s| s.actor.bytes(id, bytes)).unwrap_or_default();
-                    self.act(at, id, deeds);
+                    self.act(at, deeds);
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -279,15 +279,15 @@ impl Decoy {
             recorder.closed(tape, true, how == Ended::ClientReset, now());
         }
         let deeds = self.stages.get_mut(at).map(|s| s.actor.close(id)).unwrap_or_default();
-        self.act(at, id, deeds);
+        self.act(at, deeds);
         // Nobody will ever read what is still to be sent to it.
         if how == Ended::ClientReset || self.links.get(&id).is_some_and(|l| l.closing.is_none()) {
             self.end(id, how);
         }
     }
 
-    /// What the model of listener `at` does. `cause`: the connection that set it off.
-    fn act(&mut self, at: usize, cause: u64, deeds: Vec<Deed>) {
+    /// What the model of listener `at` does.
+    fn act(&mut self, at: usize, deeds: Vec<Deed>) {
         for deed in deeds {
             match deed {
                 Deed::Send { to, bytes, omitted } => self.send(to, &bytes, omitted),
@@ -314,9 +314,6 @@ impl Decoy {
                 }
                 Deed::Dies => {
                     self.summary.deaths += 1;
-                    if let Some(link) = self.links.get_mut(&cause) {
-                        link.died = true;
-                    }
                     if let Some(stage) = self.stages.get_mut(at).filter(|_| self.mortal) {
                         stage.socket = None;
                     }
@@ -386,7 +383,7 @@ impl Decoy {
         let at = link.listener;
         link.ended = Some(Ended::ServerClose);
         let deeds = self.stages.get_mut(at).map(|s| s.actor.close(id)).unwrap_or_default();
-        self.act(at, id, deeds);
+        self.act(at, deeds);
     }
 
     fn end(&mut self, id: u64, ended: Ended) {

@@ -9,7 +9,7 @@ use super::fleet::{Fleet, Kind, Place, ROLES};
 use super::host::Host;
 use super::plan::Plan;
 use super::ports::Ports;
-use super::profile::Scan;
+use super::profile::{Profile, Scan};
 use super::row::Grade;
 use crate::protocol::nccl::{Role, Version, Versions};
 use crate::protocol::tcpstore::release::Release;
@@ -77,13 +77,13 @@ fn left(board: &Board) -> String {
             .collect();
         match names.len() {
             0 => None,
-            1..=4 => {
-                Some(format!("{} {}", names.join(", "), if names.len() == 1 { "still " } else { "still " }.trim_end()))
-            }
+            1 => names.first().map(|n| format!("{n} still {}", grade.name())),
+            2..=4 => Some(format!("{} still {}", names.join(", "), plural(grade))),
             n => Some(format!(
-                "{} and {} more still",
+                "{} and {} more still {}",
                 names.iter().take(3).copied().collect::<Vec<_>>().join(", "),
-                n - 3
+                n - 3,
+                plural(grade)
             )),
         }
     };
@@ -148,6 +148,15 @@ fn of_nmap(plan: &Plan, board: &Board, fleet: &Fleet, host: Host, worst: Grade, 
             but: left(&after),
         });
     }
+    if let Some(profile) = plan.profile.as_ref().filter(|p| p.scan == Scan::Connect) {
+        let half_open = Profile { version: false, scan: Scan::HalfOpen, untested: Vec::new(), ..profile.clone() };
+        let after = Plan::new(plan.file.clone(), Some(half_open), fleet).board(fleet, host);
+        advice.steps.push(Step {
+            change: "-sS alone, run as root: no -sT, no -sV, no scripts".to_owned(),
+            leaves: grade(&after).name(),
+            but: left(&after),
+        });
+    }
     // Of changes that leave the same, the order stands; what helps not at all is not said.
     advice.steps.retain(|s| s.leaves != worst.name());
 }
@@ -178,7 +187,9 @@ fn all_probes(plan: &Plan, board: &Board, advice: &mut Advice) {
 
 /// Leaving the ports of the fleet out.
 fn exclusion(plan: Option<&Plan>, board: &Board, fleet: &Fleet, advice: &mut Advice) {
-    let chosen = |i: usize| fleet.targets.get(i).is_some_and(|t| t.place == Place::Ephemeral);
+    let chosen = |i: usize| {
+        plan.is_some_and(|p| p.profile.is_some()) && fleet.targets.get(i).is_some_and(|t| t.place == Place::Ephemeral)
+    };
     let hurt_anywhere = (0..fleet.targets.len()).any(|i| chosen(i) && board.worst_at(i) > Some(Grade::Unknown));
     if hurt_anywhere {
         advice.steps.push(Step {
@@ -206,7 +217,8 @@ fn exclusion(plan: Option<&Plan>, board: &Board, fleet: &Fleet, advice: &mut Adv
     let detection = plan.without_detection(board, fleet, &ports);
     advice.steps.push(Step {
         change: format!(
-            "a line \"Exclude T:{list}\" in the file of probes (nmap --versiondb FILE): no version detection there"
+            "{} in a copy of the file of probes (nmap --versiondb COPY)",
+            exclude_line(&plan.file.excluded, &ports)
         ),
         leaves: grade(&detection).name(),
         but: left(&detection),

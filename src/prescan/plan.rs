@@ -30,9 +30,23 @@ enum Step {
     Null,
     /// A probe, by index.
     Probe(usize),
+    /// What one of nmap's own scripts sends with version detection, to services that it has not recognised.
+    Script,
     /// Bytes that no model was asked about.
     Untested,
 }
+
+/// Scripts of the category `version` that run on any port of an unknown service (nmap 7.93, seen at a decoy), from this
+/// intensity on, and what they send: skypev2-version an HTTP request, rpc-grind an RPC null call with a random transaction id
+/// (here 0; no server looks at it).
+const SCRIPT_INTENSITY: u8 = 7;
+const SCRIPTS: [(&str, &[u8]); 2] = [
+    ("skypev2-version (nmap script)", b"GET / HTTP/1.0\r\n\r\n"),
+    (
+        "rpc-grind (nmap script)",
+        b"\x80\0\0\x28\0\0\0\0\0\0\0\0\0\0\0\x02\0\x01\x86\xa0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    ),
+];
 
 impl Plan {
     /// Cases in the order in which they reach the first of the fleet's ports.
@@ -56,13 +70,25 @@ impl Plan {
             cases.push((Step::Null, Case { name: "NULL".to_owned(), act: Act::Silence(f64::from(ms) / 1000.0) }));
         }
         let port = fleet.targets.iter().find_map(|t| match &t.place {
-            Place::Ports(ports) => ports.first().copied(),
-            Place::Ephemeral => None,
+            Place::Ports(ports) => ports.iter().copied().find(|p| scanned.contains(*p)),
+            // One that no probe names stands for most.
+            Place::Ephemeral => {
+                let mut open = (EPHEMERAL.0..=EPHEMERAL.1).filter(|p| scanned.contains(*p));
+                let first = open.next();
+                let plain = |p: &u16| !file.probes.iter().any(|probe| probe.ports.contains(*p));
+                first.filter(plain).or_else(|| open.find(plain)).or(first)
+            }
         });
         for i in order(&file, profile.as_ref(), port.unwrap_or(EPHEMERAL.0)) {
             let Some(probe) = file.probes.get(i) else { continue };
             let act = Act::Segments(vec![probe.payload.clone()]);
             cases.push((Step::Probe(i), Case { name: probe.name.clone(), act }));
+        }
+        if profile.as_ref().is_some_and(|p| p.version) {
+            let script = |(name, bytes): (&str, &[u8])| {
+                (Step::Script, Case { name: name.to_owned(), act: Act::Segments(vec![bytes.to_vec()]) })
+            };
+            cases.extend(SCRIPTS.map(script));
         }
         let untested = profile.iter().flat_map(|p| &p.untested);
         cases.extend(untested.map(|name| (Step::Untested, Case { name: name.clone(), act: Act::Untested })));
@@ -116,6 +142,7 @@ impl Plan {
                     Step::Scan => !open.is_empty(),
                     Step::Untested => !open.is_empty(),
                     Step::Null => !detected.is_empty(),
+                    Step::Script => profile.intensity >= SCRIPT_INTENSITY && !detected.is_empty(),
                     Step::Probe(i) => {
                         self.file.probes.get(*i).is_some_and(|p| reaches(p, profile.intensity, &detected))
                     }

@@ -85,10 +85,12 @@ pub struct ProbeFile {
 }
 
 impl ProbeFile {
-    /// The installed one.
+    /// The installed one: in the directory that `NMAPDIR` names, or where distributions put it.
     pub fn installed() -> Option<PathBuf> {
-        let data = std::env::var_os("NMAPDIR").map(|d| Path::new(&d).join("nmap-service-probes"));
-        data.into_iter().chain(PLACES.iter().map(PathBuf::from)).find(|p| p.is_file())
+        match std::env::var_os("NMAPDIR") {
+            Some(directory) => Some(Path::new(&directory).join("nmap-service-probes")).filter(|p| p.is_file()),
+            None => PLACES.iter().map(PathBuf::from).find(|p| p.is_file()),
+        }
     }
 
     /// Reads a file.
