@@ -225,6 +225,7 @@ fn strays_at_the_root_are_named_with_their_outcome() {
             let (rule, words) = named(scenario);
             let stray = of(rule).unwrap_or_else(|| panic!("{version} {scenario}: {own:#?}"));
             let told = text(&stray["explanation"]);
+            #[allow(clippy::print_stdout)]
             if std::env::var_os("NCCL_TABLE").is_some() {
                 println!("{version}  {scenario:<15} recorded {recorded:<14} told {outcome:<14} {rule:<23} {told}");
             }
