@@ -33,7 +33,7 @@ impl Tape {
 
 /// Writes pcapng.
 pub struct Recorder {
-    writer: Option<Writer<Box<dyn Write>>>,
+    writer: Option<Writer<Box<dyn Write + Send>>>,
     written: u64,
     unrecorded: u64,
     failed: Option<io::Error>,
@@ -44,7 +44,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Those of the output.
-    pub fn new(out: Box<dyn Write>) -> io::Result<Recorder> {
+    pub fn new(out: Box<dyn Write + Send>) -> io::Result<Recorder> {
         let name = concat!("rdzvscope ", env!("CARGO_PKG_VERSION"), " decoy (packets put together from sockets)");
         Ok(Recorder { writer: Some(Writer::new(out, name)?), written: 0, unrecorded: 0, failed: None })
     }
