@@ -192,7 +192,7 @@ fn lines_and_status_are_those_of_the_contract() {
     ];
     assert!(lines.iter().all(|l| keys.iter().all(|k| l.get(k).is_some())));
     // In segments: VALIDATE first, then a claim that the poll server of 2.2 honours, and its libuv server refuses.
-    let split = rows(&["--payload", "00cef7853c,020000000080000000", "--pytorch", "2.2", "--format", "jsonl"]);
+    let split = rows(&["--payload", "00cef7853c,020000000080000000", "--pytorch", "2.2"]);
     assert_eq!(split.iter().map(|r| r["outcome"].as_str().unwrap()).collect::<Vec<_>>(), ["allocates", "closes"]);
     assert_eq!(status(&["--payload", "0300000b06e0000000000000", "--pytorch", "2.2-"]), 0);
     assert_eq!(status(&["--payload", "00", "--pytorch", "2.15", "--backend", "poll"]), 1);

@@ -58,11 +58,13 @@ fn run(case: &Value) -> (String, &'static str, bool) {
         drop(watcher);
         std::thread::sleep(Duration::from_millis(20));
     }
+    let mut taken = true;
     for segment in case["segments"].as_array().unwrap() {
-        send(&mut peer, &unhex(segment.as_str().unwrap()));
+        taken &= send(&mut peer, &unhex(segment.as_str().unwrap()));
         std::thread::sleep(Duration::from_millis(15));
     }
     let (reply, state) = answer(&mut peer, WAIT);
+    let state = if taken { state } else { "reset" };
     send(&mut setup, &[&[byte(Operation::Get)][..], &string(b"init/")].concat());
     let served = answer(&mut setup, WAIT).0 == string(b"1");
     stage.end();

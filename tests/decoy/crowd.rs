@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Stage, answer, send};
 
-const CLAIM: &[u8] = b"\x03\0\0\x0b\x06\xe0\0\0\0\0\0\0";
+const CLAIM: &[u8] = b"\x03\0\0\x0b\x06\xe0\0\0\0\0\0";
 
 /// The binary, and where it listens.
 fn start(arguments: &[&str]) -> (Child, Vec<String>, BufReader<std::process::ChildStdout>) {
@@ -80,7 +80,7 @@ fn a_killing_claim_is_reported_and_recorded_and_costs_nothing() {
     let streams: Vec<Value> =
         String::from_utf8(streams.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let lengths: Vec<u64> = streams.iter().map(|s| s["length"].as_u64().unwrap()).collect();
-    assert_eq!(lengths, [18, 12, 14, 9], "{streams:#?}");
+    assert_eq!(lengths, [18, 11, 14, 9], "{streams:#?}");
     assert!(streams.iter().all(|s| s["gap_bytes"] == 0));
 }
 
