@@ -38,6 +38,8 @@ pub(super) struct Refused {
 pub(super) struct Inputs {
     pub(super) sources: Vec<Source>,
     pub(super) refused: Vec<Refused>,
+    /// Lines of the sources, by position, where the logs themselves are not to be read: what was kept of them.
+    pub(super) kept: Vec<Vec<(u64, Vec<u8>)>>,
     /// Files seen so far, links resolved: named twice, or named and in a directory that is named, they are one input.
     seen: std::collections::BTreeSet<PathBuf>,
 }

@@ -39,6 +39,15 @@ pub(super) fn read_log(path: &Path, label: &str, options: &Options) -> std::io::
     Ok((scanner.finish(), trouble))
 }
 
+/// Reads lines that were kept of a log.
+pub(super) fn read_kept(lines: &[(u64, Vec<u8>)], label: &str, options: &Options) -> (LogSummary, Option<String>) {
+    let mut scanner = Scanner::new(label, options);
+    for (number, line) in lines {
+        scanner.line(*number, line);
+    }
+    (scanner.finish(), None)
+}
+
 fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
     loop {
         let (used, end) = {

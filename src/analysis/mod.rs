@@ -3,6 +3,7 @@
 mod gather;
 mod inputs;
 mod jobs;
+mod kept;
 mod learn;
 mod logs;
 mod network;
@@ -14,10 +15,12 @@ mod reporting;
 mod run;
 pub mod scan;
 mod sets;
+mod stored;
 mod track;
 mod walk;
 
 pub use learn::{Knowledge, Known, learn};
 pub use options::{Named, Options};
 pub use run::{Analysis, analyze};
+pub use stored::{Concluded, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored};
 pub use walk::{Closed, Totals, Visit, walk};

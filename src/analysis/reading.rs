@@ -19,7 +19,7 @@ use crate::words::InputKind;
 pub(super) const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
 
 /// Rounds of learning: what is learnt may name listeners whose traffic teaches more.
-const ROUNDS: usize = 5;
+pub(super) const ROUNDS: usize = 5;
 
 /// Captures, read.
 pub(super) struct Reading {
@@ -119,15 +119,7 @@ impl Reading {
                 continue;
             }
             let again = sets::read_again(number as u32, &own, options, &wanted);
-            set.seen.flows.retain(|f| !wanted.contains(&f.server()));
-            set.seen.flows.extend(again.flows);
-            set.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
-            for (endpoint, activity) in again.activity {
-                set.seen.activity.insert(endpoint, activity);
-            }
-            set.seen.counters.evicted_bytes += again.counters.evicted_bytes;
-            set.seen.counters.duplicates += again.counters.duplicates;
-            set.seen.counters.bad_checksums += again.counters.bad_checksums;
+            set.take_again(&wanted, again);
         }
     }
 }

@@ -55,7 +55,11 @@ pub(super) struct Material<'a> {
 
 /// Reads everything and joins it.
 pub fn analyze(options: &Options) -> Analysis {
-    let mut reading = super::reading::read(options);
+    conclude(options, super::reading::read(options))
+}
+
+/// Joins what was read.
+pub(super) fn conclude(options: &Options, mut reading: Reading) -> Analysis {
     let network = super::network::judged(&reading, options);
     let mut notes = std::mem::take(&mut reading.notes);
     let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, stores, .. } = reading;
@@ -137,13 +141,18 @@ pub fn analyze(options: &Options) -> Analysis {
 }
 
 pub(super) fn read_hosts(path: &std::path::Path, names: &mut Names) -> Input {
+    hosts_of_bytes(path, std::fs::read(path), names)
+}
+
+/// A hosts list whose content is at hand.
+pub(super) fn hosts_of_bytes(path: &std::path::Path, content: std::io::Result<Vec<u8>>, names: &mut Names) -> Input {
     let mut input = Input {
         path: path.to_string_lossy().into_owned(),
         kind: Some(InputKind::Hosts),
         format: Some("hosts".to_string()),
         ..Input::default()
     };
-    match std::fs::read(path) {
+    match content {
         Ok(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
             input.lines = Some(text.lines().count() as u64);
@@ -218,7 +227,7 @@ fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) ->
     let near = first.zip(last).map(|(a, b)| crate::time::Timestamp(a.0 / 2 + b.0 / 2));
     let mut summaries = Vec::new();
     let mut reported = Vec::new();
-    for s in inputs.sources.iter().filter(|s| s.kind == InputKind::Log) {
+    for (at, s) in inputs.sources.iter().enumerate().filter(|(_, s)| s.kind == InputKind::Log) {
         let of_name = host_of_file(&s.path, names, options.host_pattern.as_ref());
         let guessed = of_name.is_none();
         let log_options = oom::Options {
@@ -230,7 +239,11 @@ fn read_logs(options: &Options, inputs: &Inputs, names: &Names, sets: &[Set]) ->
             explicit_host: s.host.clone(),
             file_host: of_name.or_else(|| plain_stem(&s.path)),
         };
-        match logs::read_log(&s.path, &s.label, &log_options) {
+        let outcome = match inputs.kept.get(at) {
+            Some(lines) => Ok(logs::read_kept(lines, &s.label, &log_options)),
+            None => logs::read_log(&s.path, &s.label, &log_options),
+        };
+        match outcome {
             Ok((summary, trouble)) => {
                 reported.push(reporting::log_input(&s.label, &summary, trouble, guessed && s.host.is_none(), s.named));
                 summaries.push(summary);

@@ -294,6 +294,27 @@ impl FlowTable {
         }
     }
 
+    /// Takes up a record that was kept; one that is live takes the place of another with the same endpoints.
+    pub(crate) fn adopt(&mut self, record: FlowRecord) -> u32 {
+        let (key, live) = (record.key, record.live);
+        if live && self.index.len() >= self.max_flows {
+            self.evict();
+        }
+        let flow = self.records.len() as u32;
+        self.records.push(record);
+        if live {
+            let hash = self.seeds.hash(&key);
+            let records = &self.records;
+            if let Ok(entry) = self.index.find_entry(hash, |i| records[*i as usize].key == key) {
+                let (before, _) = entry.remove();
+                self.records[before as usize].live = false;
+            }
+            let (records, seeds) = (&self.records, &self.seeds);
+            self.index.insert_unique(hash, flow, |i| seeds.hash(&records[*i as usize].key));
+        }
+        flow
+    }
+
     /// The record of a flow.
     pub fn record(&self, flow: u32) -> &FlowRecord {
         &self.records[flow as usize]
