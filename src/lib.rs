@@ -28,6 +28,8 @@ pub mod report;
 
 pub mod analysis;
 
+pub mod case;
+
 pub mod flows;
 
 pub mod cli;

@@ -148,8 +148,7 @@ mod tests {
     #[test]
     fn a_batch_comes_back_and_a_damaged_one_is_no_trouble() {
         let end = |n, port| Endpoint::new(Address::v4([192, 0, 2, n]), port);
-        let outer =
-            [OuterLayer { kind: "vxlan", source: end(7, 0).address, target: end(8, 0).address, id: Some(42) }];
+        let outer = [OuterLayer { kind: "vxlan", source: end(7, 0).address, target: end(8, 0).address, id: Some(42) }];
         let segment = Segment {
             src: end(1, 4),
             dst: end(2, 29500),

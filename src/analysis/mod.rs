@@ -2,6 +2,7 @@
 
 mod gather;
 mod inputs;
+mod intake;
 mod jobs;
 mod kept;
 mod learn;
@@ -19,8 +20,12 @@ mod stored;
 mod track;
 mod walk;
 
+pub use intake::{Batch, Intake, read_late};
 pub use learn::{Knowledge, Known, learn};
 pub use options::{Named, Options};
 pub use run::{Analysis, analyze};
-pub use stored::{Concluded, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored};
+pub use stored::{
+    Concluded, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches, flow_row,
+    record_of_row,
+};
 pub use walk::{Closed, Totals, Visit, walk};

@@ -163,6 +163,8 @@ impl SetScan {
                 let flow = self.flows.table.adopt(record);
                 self.flows.first_payload(flow, segment, time, packet);
             }
+            // What came before was let go: the rest of such a flow says nothing.
+            None if self.flows.options.only.is_none() && !self.flows.table.is_tracked(segment.src, segment.dst) => {}
             None => self.flows.segment(segment, time, packet),
         }
         match std::mem::take(&mut self.flows.mark) {

@@ -14,7 +14,7 @@ use super::{gather, kept, network};
 use crate::capture::Summary;
 use crate::names::Names;
 use crate::net::Endpoint;
-use crate::stream::FlowRecord;
+use crate::stream::{FlowRecord, PacketRef, Take};
 use crate::time::Timestamp;
 use crate::words::InputKind;
 
@@ -276,4 +276,33 @@ fn promote(
         set.take_again(&wanted, again);
     }
     lost
+}
+
+/// How many batches of segments cannot be unpacked.
+pub fn damaged_batches(stored: &Stored) -> u64 {
+    let blobs = stored.sets.iter().flat_map(|s| s.segments.iter().chain(&s.late));
+    blobs.filter(|b| !kept::unpack(b, &mut |_| {})).count() as u64
+}
+
+/// A record as a row: its first packet, by which it is known, and its bytes.
+pub fn flow_row(record: &FlowRecord) -> (PacketRef, Vec<u8>) {
+    (record.first_packet, record.to_bytes())
+}
+
+/// The record of a row; `None` when the bytes are none.
+pub fn record_of_row(bytes: &[u8]) -> Option<FlowRecord> {
+    FlowRecord::from_bytes(&mut Take(bytes))
+}
+
+/// Counters from the numbers that a case holds.
+pub fn counters_of(numbers: &[u64]) -> ScanCounters {
+    let n = |i: usize| numbers.get(i).copied().unwrap_or(0);
+    ScanCounters {
+        packets: n(0),
+        segments: n(1),
+        evicted_flows: n(2),
+        evicted_bytes: n(3),
+        bad_checksums: n(4),
+        duplicates: n(5),
+    }
 }

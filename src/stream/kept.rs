@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_as_it_was() {
-        let ends = (Endpoint::new(Address::v4([192, 0, 2, 9]), 40000), Endpoint::new(Address::v4([192, 0, 2, 1]), 29500));
+        let ends =
+            (Endpoint::new(Address::v4([192, 0, 2, 9]), 40000), Endpoint::new(Address::v4([192, 0, 2, 1]), 29500));
         let (key, client_is_low) = FlowKey::new(ends.0, ends.1);
         let r = FlowRecord {
             key,

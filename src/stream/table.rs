@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use hashbrown::HashTable;
 
 use crate::frame::{Flags, Glance, Segment};
+use crate::net::Endpoint;
 use crate::stream::PacketRef;
 use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment};
 use crate::time::Timestamp;
@@ -315,6 +316,14 @@ impl FlowTable {
         flow
     }
 
+    /// Whether the flow between two endpoints is decoded now.
+    pub(crate) fn is_tracked(&self, src: Endpoint, dst: Endpoint) -> bool {
+        let (key, _) = FlowKey::new(src, dst);
+        let records = &self.records;
+        let flow = self.index.find(self.seeds.hash(&key), |i| records[*i as usize].key == key);
+        flow.is_some_and(|i| matches!(records[*i as usize].state, FlowState::Tracked(_)))
+    }
+
     /// The record of a flow.
     pub fn record(&self, flow: u32) -> &FlowRecord {
         &self.records[flow as usize]
@@ -411,7 +420,7 @@ fn note_control(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{Address, Endpoint};
+    use crate::net::Address;
 
     const CLIENT: (u8, u16) = (1, 40000);
     const SERVER: (u8, u16) = (2, 29500);
