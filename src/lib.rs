@@ -32,4 +32,6 @@ pub mod case;
 
 pub mod flows;
 
+pub mod watch;
+
 pub mod cli;

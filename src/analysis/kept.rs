@@ -57,6 +57,11 @@ impl KeptSegment {
         }
     }
 
+    /// Appends it to an unpacked batch.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        put(out, &self.segment(), self.time, self.packet, self.opens.as_ref());
+    }
+
     /// Gives it to a scan; the flow, if it is one that is decoded.
     pub(super) fn replay(&self, scan: &mut SetScan) -> Option<u32> {
         scan.replay(&self.segment(), self.time, self.packet, self.opens.as_ref())

@@ -17,6 +17,7 @@ mod run;
 pub mod scan;
 mod sets;
 mod stored;
+mod survey;
 mod track;
 mod walk;
 
@@ -26,6 +27,7 @@ pub use options::{Named, Options};
 pub use run::{Analysis, analyze};
 pub use stored::{
     Concluded, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches, flow_row,
-    record_of_row,
+    late_of_kept, record_of_row,
 };
+pub use survey::{CONTINUES_NANOS, Survey, capture_stem, survey};
 pub use walk::{Closed, Totals, Visit, walk};

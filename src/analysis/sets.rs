@@ -64,7 +64,7 @@ impl Set {
 
 /// A file may begin this much before the last packet of the one before it and still continue it: several queues of
 /// one card are not in order among each other.
-const AHEAD_NANOS: i64 = 1_000_000_000;
+pub(super) const AHEAD_NANOS: i64 = 1_000_000_000;
 
 /// What one group came to: its sets, and its captures by index.
 type ReadGroup = (Vec<Set>, BTreeMap<u32, ReadCapture>);

@@ -306,3 +306,26 @@ pub fn counters_of(numbers: &[u64]) -> ScanCounters {
         duplicates: n(5),
     }
 }
+
+/// Of what was kept of these captures of a set: the segments from or to `listeners`, packed, by capture. They stand for
+/// captures that cannot be read again.
+///
+/// # Errors
+/// Those of packing (memory).
+pub fn late_of_kept(
+    set: &StoredSet,
+    captures: &BTreeSet<u32>,
+    listeners: &HashSet<Endpoint>,
+) -> std::io::Result<BTreeMap<u32, Vec<u8>>> {
+    let mut batches: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for blob in &set.segments {
+        kept::unpack(blob, &mut |s| {
+            let segment = s.segment();
+            let of_theirs = listeners.contains(&segment.src) || listeners.contains(&segment.dst);
+            if captures.contains(&s.packet.capture) && of_theirs {
+                s.put(batches.entry(s.packet.capture).or_default());
+            }
+        });
+    }
+    batches.into_iter().map(|(c, b)| Ok((c, kept::pack(&b)?))).collect()
+}

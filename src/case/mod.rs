@@ -26,3 +26,4 @@ pub use file::{Case, Mode};
 pub use outbox::{Letter, Told};
 pub use retention::{Limits, Pruned};
 pub use row::{CaptureRow, CaptureState, LogRow, SetRow};
+pub(crate) use write::{new_set, save_batch, save_capture, save_late, save_log};

@@ -54,11 +54,11 @@ impl Case {
     }
 
     /// Remembers what a report tells; gives what of it is new or graver than before. All in one transaction, alerts
-    /// included.
+    /// included. `whole`: it is all that the case tells, so that nothing is fresh any more.
     ///
     /// # Errors
     /// SQLite's.
-    pub fn tell(&mut self, all: &[Told], now: Timestamp) -> Result<Vec<Told>, CaseError> {
+    pub fn tell(&mut self, all: &[Told], whole: bool, now: Timestamp) -> Result<Vec<Told>, CaseError> {
         self.transaction("cannot keep what was found", |tx| {
             let mut known: BTreeMap<(String, String), i64> = BTreeMap::new();
             let mut statement = tx.prepare("SELECT id, kind, rank FROM told")?;
@@ -86,7 +86,9 @@ impl Case {
                 }
                 fresh.push(told.clone());
             }
-            set_meta(tx, FRESH, "0")?;
+            if whole {
+                set_meta(tx, FRESH, "0")?;
+            }
             Ok(fresh)
         })
     }

@@ -9,8 +9,8 @@ fn told(id: &str, rank: i64) -> Told {
 #[test]
 fn a_finding_is_told_once_and_again_only_when_it_is_graver() {
     let mut case = Case::in_memory().unwrap();
-    assert_eq!(case.tell(&[told("a", 1), told("b", 1)], Timestamp(0)).unwrap().len(), 2);
-    assert_eq!(case.tell(&[told("a", 1), told("b", 2)], Timestamp(0)).unwrap(), [told("b", 2)]);
+    assert_eq!(case.tell(&[told("a", 1), told("b", 1)], true, Timestamp(0)).unwrap().len(), 2);
+    assert_eq!(case.tell(&[told("a", 1), told("b", 2)], true, Timestamp(0)).unwrap(), [told("b", 2)]);
     let letters = case.letters(10).unwrap();
     assert_eq!(letters.iter().map(|l| l.id.as_str()).collect::<Vec<_>>(), ["a", "b", "b"]);
     case.tried(letters[0].sequence, false, Timestamp(1)).unwrap();

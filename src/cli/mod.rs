@@ -2,15 +2,19 @@
 
 mod analyze;
 mod args;
+mod case;
 mod complete;
 mod exit;
 mod explain;
 mod messages;
 mod oom;
 mod output;
+mod report;
 mod select;
+mod setup;
 mod spool;
 mod streams;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,6 +51,14 @@ enum Command {
     Streams(streams::Args),
     /// The OOM events in logs, and what was not understood
     Oom(oom::Args),
+    /// A directory that tcpdump rotates through, read into a case file
+    Watch(Box<watch::Args>),
+    /// Any report from a case file
+    Report(Box<report::Args>),
+    /// Case files of many hosts joined into one report
+    Merge(Box<report::MergeArgs>),
+    /// The case file itself: check, backup, compact, info
+    Case(case::Args),
     /// What a rule means, why it matters, what to do
     Explain(explain::Args),
     /// Shell completions
@@ -66,6 +78,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Messages(a) => messages::run(a),
         Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),
+        Command::Watch(a) => watch::run(*a, &arguments),
+        Command::Report(a) => report::run(*a, &arguments),
+        Command::Merge(a) => report::merge(*a, &arguments),
+        Command::Case(a) => case::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),
         Command::Man(a) => complete::man(a, &Cli::command()),
