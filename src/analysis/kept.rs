@@ -18,8 +18,23 @@ const MAX_BATCH: u64 = 256 << 20;
 /// Encapsulations of a segment that are kept.
 const MAX_OUTER: usize = 16;
 /// Encapsulations by the number they are kept under; additions go to the end.
-const KINDS: [&str; 12] =
-    ["tunnel", "vxlan", "geneve", "gre", "erspan", "ipip", "mpls-in-udp", "gtp", "gue", "fou", "teredo", "vxlan-gpe"];
+const KINDS: [&str; 15] = [
+    "tunnel",
+    "vxlan",
+    "vxlan-gpe",
+    "geneve",
+    "gre",
+    "nvgre",
+    "erspan",
+    "gtp",
+    "mpls-in-udp",
+    "mpls-in-ip",
+    "ipip",
+    "6in4",
+    "4in6",
+    "6in6",
+    "etherip",
+];
 
 /// A segment, kept.
 #[derive(Clone, Debug)]

@@ -100,9 +100,9 @@ pub(super) fn scan_options(options: &Options, sets: usize) -> ScanOptions {
 
 /// What [`super::analyze`] concludes, from what was kept.
 pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
+    once(&mut stored);
     let mut names = Names::default();
     let lists = stored.hosts.iter().map(|(path, text)| hosts_of_bytes(path, Ok(text.clone()), &mut names)).collect();
-    once(&mut stored);
     let mut inputs = Inputs::default();
     stored.logs.sort_by(|a, b| a.path.cmp(&b.path));
     for log in &stored.logs {
