@@ -34,4 +34,7 @@ pub mod flows;
 
 pub mod watch;
 
+#[cfg(feature = "live")]
+pub mod live;
+
 pub mod cli;

@@ -115,6 +115,11 @@ impl Intake {
         });
     }
 
+    /// From here on all segments from and to `listeners` are kept, whatever becomes of their flows.
+    pub fn promote(&mut self, listeners: impl IntoIterator<Item = Endpoint>) {
+        self.also.extend(listeners);
+    }
+
     /// Bytes that wait to be taken.
     pub fn pending(&self) -> usize {
         self.segments.len() + self.late.len()

@@ -6,6 +6,8 @@ mod case;
 mod complete;
 mod exit;
 mod explain;
+#[cfg(feature = "live")]
+mod live;
 mod messages;
 mod oom;
 mod output;
@@ -51,6 +53,9 @@ enum Command {
     Streams(streams::Args),
     /// The OOM events in logs, and what was not understood
     Oom(oom::Args),
+    /// The same analysis on interfaces, findings at once
+    #[cfg(feature = "live")]
+    Live(Box<live::Args>),
     /// A directory that tcpdump rotates through, read into a case file
     Watch(Box<watch::Args>),
     /// Any report from a case file
@@ -78,6 +83,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Messages(a) => messages::run(a),
         Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),
+        #[cfg(feature = "live")]
+        Command::Live(a) => live::run(*a, &arguments),
         Command::Watch(a) => watch::run(*a, &arguments),
         Command::Report(a) => report::run(*a, &arguments),
         Command::Merge(a) => report::merge(*a, &arguments),

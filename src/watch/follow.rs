@@ -118,7 +118,7 @@ impl Watcher {
         }
         if self.case.is_fresh()? && !stop() {
             let shelf = &mut self.shelf;
-            let analysis = conclude(&mut self.case, &self.options, &mut |set| shelf.forget(set))?;
+            let analysis = conclude(&mut self.case, &self.options, &mut |set, _| shelf.forget(set))?;
             let all = told(&analysis.report, deliver.then_some(self.wish.alert_on));
             pass.fresh.extend(self.case.tell(&all, true, now)?);
             pass.analysis = Some(analysis);

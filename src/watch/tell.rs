@@ -21,7 +21,11 @@ const ROUNDS: usize = 5;
 ///
 /// # Errors
 /// The case's.
-pub fn conclude(case: &mut Case, options: &Options, promoted: &mut dyn FnMut(i64)) -> Result<Analysis, CaseError> {
+pub fn conclude(
+    case: &mut Case,
+    options: &Options,
+    promoted: &mut dyn FnMut(i64, &BTreeSet<Endpoint>),
+) -> Result<Analysis, CaseError> {
     let mut concluded = analyze_stored(options, case.load()?);
     for _ in 0..ROUNDS {
         if concluded.wanted.is_empty() {
@@ -29,7 +33,7 @@ pub fn conclude(case: &mut Case, options: &Options, promoted: &mut dyn FnMut(i64
         }
         for (set, listeners) in &concluded.wanted {
             fetch(case, *set, listeners)?;
-            promoted(*set);
+            promoted(*set, listeners);
         }
         concluded = analyze_stored(options, case.load()?);
     }
