@@ -29,10 +29,16 @@ pub mod report;
 
 pub mod analysis;
 
+pub mod case;
+
 pub mod flows;
 
 pub mod prescan;
 
 pub mod decoy;
+pub mod watch;
+
+#[cfg(feature = "live")]
+pub mod live;
 
 pub mod cli;

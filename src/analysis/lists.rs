@@ -25,23 +25,35 @@ pub(super) fn whole(path: &Path) -> std::io::Result<(String, bool)> {
 
 /// Reads a list of whatever form into `names`.
 pub(super) fn read(path: &Path, label: &str, host: Option<&str>, names: &mut Names) -> Input {
-    let mut input = Input { path: clean(label.as_bytes(), 256), kind: Some(InputKind::Hosts), ..Input::default() };
-    let (text, cut) = match whole(path) {
-        Ok(read) => read,
-        Err(e) => {
-            input.error = Some(format!("cannot read: {e}"));
-            return input;
+    match whole(path) {
+        Ok((text, cut)) => {
+            let mut input = read_text(path, label, host, &text, names);
+            if cut {
+                input.warnings.push(format!("longer than {} MiB: only its beginning was read", MAX_TEXT >> 20));
+            }
+            input
         }
-    };
+        Err(e) => Input {
+            path: clean(label.as_bytes(), 256),
+            kind: Some(InputKind::Hosts),
+            error: Some(format!("cannot read: {e}")),
+            ..Input::default()
+        },
+    }
+}
+
+/// The same for a list whose text is at hand.
+pub(super) fn read_text(path: &Path, label: &str, host: Option<&str>, text: &str, names: &mut Names) -> Input {
+    let mut input = Input { path: clean(label.as_bytes(), 256), kind: Some(InputKind::Hosts), ..Input::default() };
     let own = host.map(str::to_string).or_else(|| {
         let name = path.file_name()?.to_string_lossy().into_owned();
         names.of_file(&name).map(str::to_string).or_else(|| plain_stem(path))
     });
-    let read = hosts::read(&text, own.as_deref(), names);
+    let read = hosts::read(text, own.as_deref(), names);
     if read.form != Form::EtcHosts {
         // These are told by machines of themselves or by who runs them: /etc/hosts may name anybody.
         let mut machines = Names::default();
-        hosts::read(&text, own.as_deref(), &mut machines);
+        hosts::read(text, own.as_deref(), &mut machines);
         machines.all_addresses().for_each(|a| names.add_node(a));
     }
     input.kind = Some(Shape::List(read.form).kind());
@@ -49,8 +61,5 @@ pub(super) fn read(path: &Path, label: &str, host: Option<&str>, names: &mut Nam
     input.lines = Some(text.lines().count() as u64);
     input.not_understood = Some(read.not_understood);
     input.warnings.extend(read.errors.iter().take(8).map(|e| clean(e.to_string().as_bytes(), 400)));
-    if cut {
-        input.warnings.push(format!("longer than {} MiB: only its beginning was read", MAX_TEXT >> 20));
-    }
     input
 }

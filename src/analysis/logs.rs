@@ -63,6 +63,39 @@ pub(super) fn read_all(
     logs
 }
 
+/// Reads lines that were kept of logs: path, host and numbered lines of each.
+pub(super) fn read_kept<'a>(
+    options: &Options,
+    kept: impl Iterator<Item = (&'a Path, Option<&'a str>, &'a [(u64, Vec<u8>)])>,
+    names: &Names,
+    near: Option<Timestamp>,
+) -> Logs {
+    let mut logs = Logs::default();
+    let known = Arc::new(names.clone());
+    for (path, host, lines) in kept {
+        let of_name = host_of_file(path, names, options.host_pattern.as_ref());
+        let guessed = of_name.is_none();
+        let own = oom::Options {
+            boot: options.boot.clone(),
+            zone: options.log_zone,
+            host_zones: options.host_zones.clone(),
+            near: near.or(options.since).or(options.until),
+            explicit_host: host.map(str::to_string),
+            file_host: of_name.or_else(|| plain_stem(path)),
+            ..oom::Options::default()
+        };
+        let label = path.to_string_lossy();
+        let mut scanner = Scanner::new(&label, &own).knowing(Arc::clone(&known));
+        for (number, line) in lines {
+            scanner.line(*number, line);
+        }
+        let summary = scanner.finish();
+        logs.inputs.push(reporting::log_input(&label, &summary, None, guessed && host.is_none(), false));
+        logs.summaries.push(summary);
+    }
+    logs
+}
+
 impl Logs {
     fn read(&mut self, s: &Source, options: &Options, names: &Arc<Names>, general: &oom::Options) {
         let of_name = host_of_file(&s.path, names, options.host_pattern.as_ref());

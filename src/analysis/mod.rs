@@ -4,7 +4,9 @@ mod clocks;
 mod curves;
 mod gather;
 mod inputs;
+mod intake;
 mod jobs;
+mod kept;
 mod kills;
 mod learn;
 mod lists;
@@ -20,10 +22,18 @@ mod reporting;
 mod run;
 pub mod scan;
 mod sets;
+mod stored;
+mod survey;
 mod track;
 mod walk;
 
+pub use intake::{Batch, Intake, read_late};
 pub use learn::{Knowledge, Known, learn};
 pub use options::{Named, Options};
 pub use run::{Analysis, analyze};
+pub use stored::{
+    Concluded, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches, flow_row,
+    late_of_kept, record_of_row,
+};
+pub use survey::{CONTINUES_NANOS, Survey, capture_stem, survey};
 pub use walk::{Closed, Totals, Visit, walk};

@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 pub(super) const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
 
 /// Rounds of learning: what is learnt may name listeners whose traffic teaches more.
-const ROUNDS: usize = 5;
+pub(super) const ROUNDS: usize = 5;
 
 /// Captures, read.
 pub(super) struct Reading {
@@ -39,8 +39,8 @@ pub(super) struct Reading {
     /// Listeners of NCCL.
     pub(super) nccl: BTreeSet<Endpoint>,
     pub(super) notes: Vec<String>,
-    scan: ScanOptions,
-    feed: Feed,
+    pub(super) scan: ScanOptions,
+    pub(super) feed: Feed,
 }
 
 /// What is known before a capture is read.
@@ -239,15 +239,7 @@ impl Reading {
                 continue;
             };
             let again = sets::read_again(number as u32, &own, &self.scan, &self.feed, Some(&wanted), set.shift);
-            set.seen.flows.retain(|f| !wanted.contains(&f.server()));
-            set.seen.flows.extend(again.flows);
-            set.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
-            for (endpoint, activity) in again.activity {
-                set.seen.activity.insert(endpoint, activity);
-            }
-            set.seen.counters.evicted_bytes += again.counters.evicted_bytes;
-            set.seen.counters.duplicates += again.counters.duplicates;
-            set.seen.counters.bad_checksums += again.counters.bad_checksums;
+            set.take_again(&wanted, again);
         }
     }
 }

@@ -61,28 +61,55 @@ pub(super) struct Material<'a> {
     pub(super) notes: Vec<String>,
 }
 
+/// Everything read: what is concluded from it depends on nothing else.
+pub(super) struct Front {
+    pub(super) reading: Reading,
+    pub(super) logs: logs::Logs,
+    /// Kills as single logs tell them.
+    pub(super) sightings: Vec<OomSighting>,
+    /// How many days the logs of each host reach.
+    pub(super) log_days: BTreeMap<String, f64>,
+    /// What was told of clocks so far.
+    pub(super) told: Told,
+    /// Which captures were left out, in words.
+    pub(super) pruned: Option<String>,
+    /// Reading was stopped before its end.
+    pub(super) stopped: bool,
+}
+
+/// Takes from logs what they tell of kills and of machines.
+pub(super) fn tell_of_hosts(logs: &mut logs::Logs, names: &mut Names) -> (Vec<OomSighting>, BTreeMap<String, f64>) {
+    let log_days = log_days(&logs.summaries);
+    let sightings = logs.summaries.iter_mut().flat_map(|s| std::mem::take(&mut s.sightings)).collect();
+    for facts in logs.summaries.iter().flat_map(|s| &s.facts) {
+        for address in &facts.addresses {
+            names.add(&facts.host, *address);
+            names.add_node(*address);
+        }
+    }
+    (sightings, log_days)
+}
+
 /// Reads everything and joins it.
 pub fn analyze(options: &Options) -> Analysis {
     let progress = Progress::new(options);
     let line = progress.line(options);
     let mut intake = reading::intake(options);
     let mut logs = logs::read_all(options, &intake.inputs, &intake.names, middle(&intake.first), &progress);
-    let log_days = log_days(&logs.summaries);
-    let mut sightings: Vec<OomSighting> =
-        logs.summaries.iter_mut().flat_map(|s| std::mem::take(&mut s.sightings)).collect();
-    for facts in logs.summaries.iter().flat_map(|s| &s.facts) {
-        for address in &facts.addresses {
-            intake.names.add(&facts.host, *address);
-            intake.names.add_node(*address);
-        }
-    }
+    let (sightings, log_days) = tell_of_hosts(&mut logs, &mut intake.names);
     let (plan, pruned) = planned(&intake, &sightings, options);
     let mut reading = reading::captures(intake, options, &plan, &progress);
     let mut told = Told::default();
     corrected_captures(&mut reading, options, &mut told);
     look_back(&mut reading, &plan, options);
     drop(line);
+    let stopped = progress.stopped();
+    conclude(options, Front { reading, logs, sightings, log_days, told, pruned, stopped })
+}
 
+/// Joins what was read.
+pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
+    let Front { mut reading, logs, mut sightings, log_days, mut told, pruned, stopped } = front;
     let network = super::network::judged(&reading, options);
     let mut notes = std::mem::take(&mut reading.notes);
     let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, stores, .. } = reading;
@@ -162,7 +189,6 @@ pub fn analyze(options: &Options) -> Analysis {
     let something = captures.iter().any(|(_, r, _)| r.summary.is_some() || r.skipped.is_some())
         || reported.iter().any(|i| i.error.is_none() && i.kind.is_some())
         || inputs.refused.iter().any(|r| r.named && r.warning_only);
-    let stopped = progress.stopped();
     let mut first = told.first;
     if stopped {
         first.push("Reading was stopped: what is here is true, but it is not all.".to_string());

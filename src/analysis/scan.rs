@@ -88,6 +88,21 @@ struct Flows {
     /// be read again for those.
     magics: HashSet<u64>,
     counters: ScanCounters,
+    /// What the last segment was, for whoever keeps segments.
+    mark: Mark,
+    marking: bool,
+}
+
+/// What a segment was to the flows that are decoded.
+#[derive(Debug, Default)]
+pub(super) enum Mark {
+    /// None of theirs.
+    #[default]
+    Other,
+    /// The first one of a flow that is decoded from here on; the flow's record with this segment counted.
+    Opens(u32, Box<FlowRecord>),
+    /// Another one of such a flow.
+    Follows(u32),
 }
 
 impl SetScan {
@@ -111,8 +126,93 @@ impl SetScan {
                 early: Vec::new(),
                 magics: HashSet::new(),
                 counters: ScanCounters::default(),
+                mark: Mark::Other,
+                marking: false,
             },
         }
+    }
+
+    /// The next packet, as [`SetScan::packet`]; then `keep` is told what its segment was, if it has one. Segments from or
+    /// to `also` are shown whatever becomes of their flows.
+    pub(super) fn packet_kept(
+        &mut self,
+        capture: u32,
+        packet: &Packet<'_>,
+        also: &HashSet<Endpoint>,
+        keep: &mut dyn FnMut(&Segment<'_>, Timestamp, PacketRef, Mark),
+    ) {
+        self.flows.counters.packets += 1;
+        if also.is_empty()
+            && let Some(glance) = glance(packet)
+            && self.flows.table.pass(&glance, packet.time)
+        {
+            self.decoder.passed();
+            return;
+        }
+        if let Frame::Tcp(segment) = self.decoder.decode(packet) {
+            let at = PacketRef { capture, number: packet.number };
+            self.flows.marking = true;
+            self.flows.segment(&segment, packet.time, at);
+            keep(&segment, packet.time, at, std::mem::take(&mut self.flows.mark));
+        }
+    }
+
+    /// A segment that was kept: `opens` is what [`Mark::Opens`] gave for it. The flow, if it is one that is decoded.
+    pub(super) fn replay(
+        &mut self,
+        segment: &Segment<'_>,
+        time: Timestamp,
+        packet: PacketRef,
+        opens: Option<&FlowRecord>,
+    ) -> Option<u32> {
+        self.flows.counters.packets += 1;
+        self.flows.marking = true;
+        match opens {
+            Some(record) => {
+                let record = FlowRecord { state: FlowState::Silent, ..record.clone() };
+                let flow = self.flows.table.adopt(record);
+                self.flows.first_payload(flow, segment, time, packet);
+            }
+            // What came before was let go: the rest of such a flow says nothing.
+            None if self.flows.options.only.is_none() && !self.flows.table.is_tracked(segment.src, segment.dst) => {}
+            None => self.flows.segment(segment, time, packet),
+        }
+        match std::mem::take(&mut self.flows.mark) {
+            Mark::Opens(flow, _) | Mark::Follows(flow) => Some(flow),
+            Mark::Other => None,
+        }
+    }
+
+    /// Takes up records of an earlier run, in order of their first packets; those of flows that were replayed get the
+    /// counts of these.
+    pub(super) fn restore(&mut self, records: Vec<FlowRecord>) {
+        let table = &mut self.flows.table;
+        let known: BTreeMap<PacketRef, u32> = table.iter().map(|(i, r)| (r.first_packet, i)).collect();
+        for record in records {
+            match known.get(&record.first_packet) {
+                Some(flow) => table.record_mut(*flow).take_counts(&record),
+                None => {
+                    table.adopt(record);
+                }
+            }
+        }
+    }
+
+    /// The records so far.
+    pub(super) fn records(&self) -> impl Iterator<Item = &FlowRecord> {
+        self.flows.table.iter().map(|(_, r)| r)
+    }
+
+    /// Counters so far, and packets without a segment, by reason and by kind.
+    pub(super) fn counted(&self) -> (ScanCounters, BTreeMap<String, u64>, BTreeMap<String, u64>) {
+        let mut counters = self.flows.counters.clone();
+        counters.evicted_flows = self.flows.table.evicted();
+        let other = self.decoder.counters().other().into_iter().filter(|(_, n)| *n > 0);
+        (
+            counters,
+            self.decoder.counters().skipped().into_iter().collect(),
+            other.map(|(k, n)| (k.to_string(), n)).collect(),
+        )
     }
 
     /// The next packet of the capture with this index.
@@ -179,7 +279,12 @@ impl Flows {
                 }
             }
             FlowState::Silent => self.first_payload(found.flow, segment, time, packet),
-            FlowState::Tracked(slot) => self.follow(slot as usize, segment, time, packet),
+            FlowState::Tracked(slot) => {
+                if self.marking {
+                    self.mark = Mark::Follows(found.flow);
+                }
+                self.follow(slot as usize, segment, time, packet);
+            }
         }
     }
 
@@ -199,6 +304,9 @@ impl Flows {
         if interest.is_none() {
             self.dismiss(flow, segment, time, packet);
             return;
+        }
+        if self.marking {
+            self.mark = Mark::Opens(flow, Box::new(self.table.record(flow).clone()));
         }
         let tracked = Box::new(Tracked::new(flow, self.table.record(flow), interest, segment));
         let slot = match self.free.pop() {

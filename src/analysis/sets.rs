@@ -102,6 +102,21 @@ pub(super) struct Set {
     pub(super) shift: i64,
 }
 
+impl Set {
+    /// Puts what a second reading made of the flows to `listeners` in the place of the first.
+    pub(super) fn take_again(&mut self, listeners: &HashSet<Endpoint>, again: SetObservations) {
+        self.seen.flows.retain(|f| !listeners.contains(&f.server()));
+        self.seen.flows.extend(again.flows);
+        self.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
+        for (endpoint, activity) in again.activity {
+            self.seen.activity.insert(endpoint, activity);
+        }
+        self.seen.counters.evicted_bytes += again.counters.evicted_bytes;
+        self.seen.counters.duplicates += again.counters.duplicates;
+        self.seen.counters.bad_checksums += again.counters.bad_checksums;
+    }
+}
+
 /// A file may begin this much before the last packet of the one before it and still continue it: several queues of
 /// one card are not in order among each other.
 pub(super) const AHEAD_NANOS: i64 = 1_000_000_000;
@@ -297,7 +312,7 @@ pub(super) fn read_beginning(
 }
 
 /// The address that at least nineteen of twenty TCP packets come from or go to; none where two are as frequent.
-fn own_address(seen: &SetObservations) -> Option<Address> {
+pub(super) fn own_address(seen: &SetObservations) -> Option<Address> {
     let mut count: BTreeMap<Address, u64> = BTreeMap::new();
     let mut total = 0;
     for r in &seen.records {

@@ -15,6 +15,7 @@ mod reader;
 mod record;
 mod resolution;
 mod source;
+mod stored;
 mod summary;
 mod write;
 

@@ -112,7 +112,7 @@ pub(super) struct Args {
     output: OutputArgs,
 }
 
-fn severity(text: &str) -> Result<Severity, String> {
+pub(super) fn severity(text: &str) -> Result<Severity, String> {
     Severity::from_text(text).ok_or_else(|| {
         let all: Vec<&str> = Severity::ALL.iter().map(|s| s.text()).collect();
         format!("one of {} was required, {text:?} was there", all.join(", "))

@@ -2,19 +2,25 @@
 
 mod analyze;
 mod args;
+mod case;
 mod complete;
-mod doctor;
 mod decoy;
+mod doctor;
 mod exit;
 mod explain;
+#[cfg(feature = "live")]
+mod live;
 mod messages;
 mod oom;
 mod output;
 mod prescan;
+mod report;
 mod select;
+mod setup;
 mod spool;
 mod stop;
 mod streams;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -57,6 +63,17 @@ enum Command {
     Prescan(prescan::Args),
     /// A listener that answers as a server of a release would, and never allocates
     Decoy(decoy::Args),
+    /// The same analysis on interfaces, findings at once
+    #[cfg(feature = "live")]
+    Live(Box<live::Args>),
+    /// A directory that tcpdump rotates through, read into a case file
+    Watch(Box<watch::Args>),
+    /// Any report from a case file
+    Report(Box<report::Args>),
+    /// Case files of many hosts joined into one report
+    Merge(Box<report::MergeArgs>),
+    /// The case file itself: check, backup, compact, info
+    Case(case::Args),
     /// What a rule means, why it matters, what to do
     Explain(explain::Args),
     /// Shell completions
@@ -79,6 +96,12 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Doctor(a) => doctor::run(&a),
         Command::Prescan(a) => prescan::run(a),
         Command::Decoy(a) => decoy::run(a),
+        #[cfg(feature = "live")]
+        Command::Live(a) => live::run(*a, &arguments),
+        Command::Watch(a) => watch::run(*a, &arguments),
+        Command::Report(a) => report::run(*a, &arguments),
+        Command::Merge(a) => report::merge(*a, &arguments),
+        Command::Case(a) => case::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),
         Command::Man(a) => complete::man(a, &Cli::command()),

@@ -37,6 +37,7 @@ pub(crate) use instant::instant_or_local;
 pub use instant::{InstantError, parse_instant};
 pub use merge::{Merged, merge};
 pub use options::Options;
+pub(crate) use prefilter::may_matter;
 pub use scanner::{MAX_LINE, Scanner, looks_like_a_log};
 pub use summary::{LogSummary, NotUnderstood};
 pub use workload::{Workload, WorkloadKind};

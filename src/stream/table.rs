@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use hashbrown::HashTable;
 
 use crate::frame::{Flags, Glance, Segment};
+use crate::net::Endpoint;
 use crate::stream::PacketRef;
 use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment, SynMaker};
 use crate::time::Timestamp;
@@ -295,6 +296,35 @@ impl FlowTable {
         }
     }
 
+    /// Takes up a record that was kept; one that is live takes the place of another with the same endpoints.
+    pub(crate) fn adopt(&mut self, record: FlowRecord) -> u32 {
+        let (key, live) = (record.key, record.live);
+        if live && self.index.len() >= self.max_flows {
+            self.evict();
+        }
+        let flow = self.records.len() as u32;
+        self.records.push(record);
+        if live {
+            let hash = self.seeds.hash(&key);
+            let records = &self.records;
+            if let Ok(entry) = self.index.find_entry(hash, |i| records[*i as usize].key == key) {
+                let (before, _) = entry.remove();
+                self.records[before as usize].live = false;
+            }
+            let (records, seeds) = (&self.records, &self.seeds);
+            self.index.insert_unique(hash, flow, |i| seeds.hash(&records[*i as usize].key));
+        }
+        flow
+    }
+
+    /// Whether the flow between two endpoints is decoded now.
+    pub(crate) fn is_tracked(&self, src: Endpoint, dst: Endpoint) -> bool {
+        let (key, _) = FlowKey::new(src, dst);
+        let records = &self.records;
+        let flow = self.index.find(self.seeds.hash(&key), |i| records[*i as usize].key == key);
+        flow.is_some_and(|i| matches!(records[*i as usize].state, FlowState::Tracked(_)))
+    }
+
     /// The record of a flow.
     pub fn record(&self, flow: u32) -> &FlowRecord {
         &self.records[flow as usize]
@@ -398,7 +428,7 @@ fn note_control(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{Address, Endpoint};
+    use crate::net::Address;
 
     const CLIENT: (u8, u16) = (1, 40000);
     const SERVER: (u8, u16) = (2, 29500);

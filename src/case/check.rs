@@ -1,0 +1,142 @@
+//! Whether a case is sound, and what it holds.
+
+use std::path::Path;
+
+use super::error::CaseError;
+use super::file::Case;
+
+/// What a case holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Info {
+    /// Version of its tables.
+    pub schema: i32,
+    /// Bytes of the file, what is not used any more included.
+    pub bytes: u64,
+    /// Bytes in it that are free.
+    pub free_bytes: u64,
+    /// Capture sets.
+    pub sets: u64,
+    /// Captures.
+    pub captures: u64,
+    /// Packets that were read.
+    pub packets: u64,
+    /// Flow records.
+    pub flows: u64,
+    /// Bytes of kept segments, packed.
+    pub segment_bytes: u64,
+    /// Logs.
+    pub logs: u64,
+    /// Findings that were told.
+    pub findings: u64,
+    /// Incidents that were told.
+    pub incidents: u64,
+    /// Alerts that were not delivered yet.
+    pub undelivered: u64,
+    /// It lies on a network file system.
+    pub network_filesystem: bool,
+}
+
+impl Case {
+    /// What it holds.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn info(&self) -> Result<Info, CaseError> {
+        let n = |sql: &str| -> Result<u64, CaseError> {
+            let n: i64 = self.db.query_row(sql, [], |r| r.get(0)).map_err(self.failed("cannot read the case"))?;
+            Ok(u64::try_from(n).unwrap_or(0))
+        };
+        let page: i64 = self.pragma("page_size")?;
+        let (pages, free): (i64, i64) = (self.pragma("page_count")?, self.pragma("freelist_count")?);
+        let bytes = |pages: i64| u64::try_from(pages.saturating_mul(page)).unwrap_or(0);
+        Ok(Info {
+            schema: self.pragma("user_version")?,
+            bytes: bytes(pages),
+            free_bytes: bytes(free),
+            sets: n("SELECT count(*) FROM capture_set")?,
+            captures: n("SELECT count(*) FROM capture")?,
+            packets: n("SELECT coalesce(sum(consumed), 0) FROM capture")?,
+            flows: n("SELECT count(*) FROM flow")?,
+            segment_bytes: n("SELECT coalesce(sum(length(data)), 0) FROM segment")?,
+            logs: n("SELECT count(*) FROM log")?,
+            findings: n("SELECT count(*) FROM told WHERE kind = 'finding'")?,
+            incidents: n("SELECT count(*) FROM told WHERE kind = 'incident'")?,
+            undelivered: n("SELECT count(*) FROM outbox WHERE sent_at IS NULL")?,
+            network_filesystem: is_network_filesystem(&self.path),
+        })
+    }
+
+    /// What is wrong with it; nothing where it is sound.
+    ///
+    /// # Errors
+    /// SQLite's, where it is so damaged that it cannot even be checked.
+    pub fn check(&self) -> Result<Vec<String>, CaseError> {
+        let failed = self.failed("cannot check the case");
+        let mut wrong = Vec::new();
+        for pragma in ["PRAGMA integrity_check", "PRAGMA foreign_key_check"] {
+            let mut statement = self.db.prepare(pragma).map_err(&failed)?;
+            let mut rows = statement.query([]).map_err(&failed)?;
+            while let Some(row) = rows.next().map_err(&failed)? {
+                let text: String = row.get(0).map_err(&failed)?;
+                if text != "ok" {
+                    wrong.push(if pragma.contains("foreign") {
+                        format!("{text}: a row without its set")
+                    } else {
+                        text
+                    });
+                }
+            }
+        }
+        if wrong.is_empty() {
+            let stored = self.load()?;
+            let damaged = crate::analysis::damaged_batches(&stored);
+            if damaged > 0 {
+                wrong.push(format!("{damaged} batches of segments cannot be unpacked"));
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// Gives the space of what was removed back to the file system.
+    ///
+    /// # Errors
+    /// SQLite's: a full disk, for the file is written anew.
+    pub fn compact(&self) -> Result<(), CaseError> {
+        self.db
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE); VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
+            .map_err(self.failed("cannot compact the case"))
+    }
+}
+
+/// Whether a path lies on a file system that several hosts share.
+pub fn is_network_filesystem(path: &Path) -> bool {
+    const SHARED: [&str; 14] = [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "lustre",
+        "beegfs",
+        "gpfs",
+        "ceph",
+        "glusterfs",
+        "afs",
+        "9p",
+        "ocfs2",
+        "gfs2",
+    ];
+    let whole = path.canonicalize().or_else(|_| match path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        Some(parent) => parent.canonicalize(),
+        None => std::env::current_dir(),
+    });
+    let (Ok(whole), Ok(mounts)) = (whole, std::fs::read_to_string("/proc/mounts")) else { return false };
+    let of = mounts.lines().filter_map(|l| {
+        let mut words = l.split(' ').skip(1);
+        let (point, kind) = (words.next()?.replace("\\040", " "), words.next()?);
+        whole.starts_with(&point).then_some((point.len(), kind))
+    });
+    // Of several mounts at one point the last one is seen.
+    of.max_by_key(|(length, _)| *length)
+        .is_some_and(|(_, kind)| SHARED.contains(&kind) || kind.starts_with("fuse.") && kind != "fuse.overlayfs")
+}

@@ -1,0 +1,203 @@
+//! The file itself: opened, created, brought up to date.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction};
+
+use super::check::is_network_filesystem;
+use super::error::CaseError;
+use super::schema::{APPLICATION_ID, MIGRATIONS, SCHEMA};
+
+/// What a case is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// To be read; it must be there.
+    Read,
+    /// To be read and written; it must be there.
+    Write,
+    /// To be read and written; made where it is not there.
+    Create,
+}
+
+/// A case file, open.
+#[derive(Debug)]
+pub struct Case {
+    pub(super) db: Connection,
+    pub(super) path: PathBuf,
+}
+
+impl Case {
+    /// Opens the case at `path`. An older schema is brought up to date after a copy was made beside the file
+    /// (`FILE.schema-N`).
+    ///
+    /// # Errors
+    /// When it is not there, is no case, is a later version's, or cannot be read, written or copied.
+    pub fn open(path: &Path, mode: Mode) -> Result<Case, CaseError> {
+        let there = path.metadata().is_ok_and(|m| m.len() > 0);
+        if !there && mode != Mode::Create {
+            return Err(CaseError::Missing { path: path.to_owned() });
+        }
+        let flags = match mode {
+            Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            Mode::Write | Mode::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        };
+        let failed = |doing| move |source| CaseError::Sqlite { path: path.to_owned(), doing, source };
+        let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+            .map_err(failed("cannot open the case"))?;
+        let mut case = Case { db, path: path.to_owned() };
+        case.prepare(mode, there)?;
+        Ok(case)
+    }
+
+    /// A case that is in memory alone.
+    ///
+    /// # Errors
+    /// SQLite's (memory).
+    pub fn in_memory() -> Result<Case, CaseError> {
+        let path = PathBuf::from(":memory:");
+        let db = Connection::open_in_memory().map_err(|source| CaseError::Sqlite {
+            path: path.clone(),
+            doing: "cannot make a case",
+            source,
+        })?;
+        let mut case = Case { db, path };
+        case.prepare(Mode::Create, false)?;
+        Ok(case)
+    }
+
+    fn prepare(&mut self, mode: Mode, there: bool) -> Result<(), CaseError> {
+        self.db.busy_timeout(Duration::from_secs(10)).map_err(self.failed("cannot set a timeout"))?;
+        let id: i32 = self.pragma("application_id")?;
+        let schema: i32 = self.pragma("user_version")?;
+        if there && id != APPLICATION_ID && !(id == 0 && schema == 0 && self.is_blank()?) {
+            return Err(CaseError::Foreign { path: self.path.clone(), expected: APPLICATION_ID, found: id });
+        }
+        if schema > SCHEMA {
+            return Err(CaseError::Newer { path: self.path.clone(), known: SCHEMA, found: schema });
+        }
+        if mode == Mode::Read {
+            if schema < SCHEMA {
+                return Err(CaseError::Older { path: self.path.clone(), known: SCHEMA, found: schema });
+            }
+            return Ok(());
+        }
+        // A shared memory file, as a write-ahead log needs one, does not work across hosts.
+        let journal = if is_network_filesystem(&self.path) { "DELETE" } else { "WAL" };
+        let set = format!(
+            "PRAGMA journal_mode={journal}; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; \
+             PRAGMA journal_size_limit=16777216;"
+        );
+        self.db.execute_batch(&set).map_err(self.failed("cannot write the case"))?;
+        if schema < SCHEMA {
+            if schema > 0 {
+                self.copy_before_migration(schema)?;
+            }
+            self.migrate(schema, &MIGRATIONS)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing was ever put in: a process was killed between making the file and making its tables.
+    fn is_blank(&self) -> Result<bool, CaseError> {
+        self.db
+            .query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |r| r.get(0))
+            .map_err(self.failed("cannot read the case"))
+    }
+
+    fn copy_before_migration(&self, schema: i32) -> Result<(), CaseError> {
+        let mut copy = self.path.clone().into_os_string();
+        copy.push(format!(".schema-{schema}"));
+        let copy = PathBuf::from(copy);
+        if copy.exists() {
+            return Ok(());
+        }
+        self.backup(&copy)
+    }
+
+    pub(super) fn migrate(&mut self, from: i32, migrations: &[&str]) -> Result<(), CaseError> {
+        let path = self.path.clone();
+        let failed =
+            |source| CaseError::Sqlite { path: path.clone(), doing: "cannot bring the case up to date", source };
+        let tx = self.db.transaction().map_err(failed)?;
+        for step in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
+            tx.execute_batch(step).map_err(failed)?;
+        }
+        let mark = format!("PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={};", migrations.len());
+        tx.execute_batch(&mark).map_err(failed)?;
+        tx.commit().map_err(failed)
+    }
+
+    /// Writes a whole copy of the case, taken at one moment, to a file that must not be there yet.
+    ///
+    /// # Errors
+    /// When the file is there, or cannot be written.
+    pub fn backup(&self, to: &Path) -> Result<(), CaseError> {
+        if to.exists() {
+            let source = std::io::ErrorKind::AlreadyExists.into();
+            return Err(CaseError::Io { path: to.to_owned(), doing: "cannot write a copy of the case", source });
+        }
+        let name = to.to_string_lossy();
+        self.db.execute("VACUUM INTO ?1", [&*name]).map_err(self.failed("cannot write a copy of the case"))?;
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `work` as one transaction: all of it is there afterwards, or nothing.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn transaction<T>(
+        &mut self,
+        doing: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, CaseError> {
+        let path = self.path.clone();
+        let failed = |source| CaseError::Sqlite { path: path.clone(), doing, source };
+        let tx = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
+        let value = work(&tx).map_err(failed)?;
+        tx.commit().map_err(failed)?;
+        Ok(value)
+    }
+
+    pub(super) fn failed(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> CaseError + use<> {
+        let path = self.path.clone();
+        move |source| CaseError::Sqlite { path: path.clone(), doing, source }
+    }
+
+    pub(super) fn pragma<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<T, CaseError> {
+        self.db.pragma_query_value(None, name, |r| r.get(0)).map_err(self.failed("cannot read the case"))
+    }
+
+    /// A value that was kept under `key`.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn meta(&self, key: &str) -> Result<Option<String>, CaseError> {
+        self.db
+            .query_row("SELECT value FROM meta WHERE key = ?1", [key], |r| r.get(0))
+            .optional()
+            .map_err(self.failed("cannot read the case"))
+    }
+
+    /// Keeps a value under `key`.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn set_meta(&self, key: &str, value: &str) -> Result<(), CaseError> {
+        set_meta(&self.db, key, value).map_err(self.failed("cannot write the case"))
+    }
+}
+
+/// Keeps a value under `key`.
+pub(super) fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+        [key, value],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Reading observations.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+
+use rusqlite::Row;
+
+use super::error::CaseError;
+use super::file::Case;
+use super::row::{CaptureRow, CaptureState, LogRow};
+use crate::analysis::{Stored, StoredCapture, StoredLog, StoredSet, counters_of, record_of_row};
+use crate::capture::Summary;
+use crate::net::Endpoint;
+use crate::time::Timestamp;
+
+/// A part of a log unpacks to at most this many bytes.
+const MAX_LOG_PART: u64 = 256 << 20;
+
+const CAPTURE: &str = "SELECT id, set_id, path, device, inode, size, modified, head_length, head_hash, consumed, offset, \
+                       state, first, last, summary, error FROM capture";
+
+fn capture_row(r: &Row<'_>) -> rusqlite::Result<CaptureRow> {
+    let n = |i: usize| r.get::<_, i64>(i).map(|n| u64::try_from(n).unwrap_or(0));
+    Ok(CaptureRow {
+        id: r.get(0)?,
+        set: r.get(1)?,
+        path: r.get(2)?,
+        inode: (n(3)?, n(4)?),
+        size: n(5)?,
+        modified: r.get(6)?,
+        head_length: n(7)?,
+        head_hash: r.get(8)?,
+        consumed: n(9)?,
+        offset: n(10)?,
+        state: CaptureState::of(&r.get::<_, String>(11)?),
+        first: r.get::<_, Option<i64>>(12)?.map(Timestamp),
+        last: r.get::<_, Option<i64>>(13)?.map(Timestamp),
+        summary: r.get::<_, Option<String>>(14)?.as_deref().and_then(Summary::from_json),
+        error: r.get(15)?,
+    })
+}
+
+fn endpoint(text: &str) -> Option<Endpoint> {
+    let (address, port) = text.rsplit_once(':')?;
+    Some(Endpoint::new(address.parse::<std::net::IpAddr>().ok()?.into(), port.parse().ok()?))
+}
+
+impl Case {
+    /// Rows of a query, all of them.
+    fn all<T>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, CaseError> {
+        let failed = self.failed("cannot read the case");
+        let mut statement = self.db.prepare(sql).map_err(&failed)?;
+        let rows = statement.query_map(values, row).map_err(&failed)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(&failed)
+    }
+
+    /// All captures, in the order in which they were first read.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn captures(&self) -> Result<Vec<CaptureRow>, CaseError> {
+        self.all(&format!("{CAPTURE} ORDER BY id"), [], capture_row)
+    }
+
+    /// All logs, in the order in which they were first read.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn logs(&self) -> Result<Vec<LogRow>, CaseError> {
+        let sql =
+            "SELECT id, path, host, device, inode, head_length, head_hash, offset, lines, kept FROM log ORDER BY id";
+        self.all(sql, [], |r| {
+            let n = |i: usize| r.get::<_, i64>(i).map(|n| u64::try_from(n).unwrap_or(0));
+            Ok(LogRow {
+                id: r.get(0)?,
+                path: r.get(1)?,
+                host: r.get(2)?,
+                inode: (n(3)?, n(4)?),
+                head_length: n(5)?,
+                head_hash: r.get(6)?,
+                offset: n(7)?,
+                lines: n(8)?,
+                kept: n(9)?,
+            })
+        })
+    }
+
+    /// One set, as far as it was kept.
+    ///
+    /// # Errors
+    /// SQLite's, or that a value is none that was written.
+    pub fn load_set(&self, key: i64) -> Result<StoredSet, CaseError> {
+        let damaged = |what: &str| CaseError::Damaged { path: self.path.clone(), what: format!("set {key}: {what}") };
+        let (counters, skipped): (String, String) = self
+            .db
+            .query_row("SELECT counters, skipped FROM capture_set WHERE id=?1", [key], |r| Ok((r.get(0)?, r.get(1)?)))
+            .map_err(self.failed("cannot read the case"))?;
+        let counters: Vec<u64> = serde_json::from_str(&counters).map_err(|e| damaged(&e.to_string()))?;
+        let skipped: BTreeMap<String, u64> = serde_json::from_str(&skipped).map_err(|e| damaged(&e.to_string()))?;
+        let captures = self.all(&format!("{CAPTURE} WHERE set_id=?1 ORDER BY first, id"), [key], capture_row)?;
+        let rows: Vec<Vec<u8>> = self.all("SELECT data FROM flow WHERE set_id=?1", [key], |r| r.get(0))?;
+        let records = rows.iter().filter_map(|r| record_of_row(r)).collect::<Vec<_>>();
+        if records.len() != rows.len() {
+            return Err(damaged("a flow record is none"));
+        }
+        let blobs = |late: i64| {
+            let sql = "SELECT data FROM segment WHERE set_id=?1 AND late=?2 ORDER BY id";
+            self.all(sql, [key, late], |r| r.get::<_, Vec<u8>>(0))
+        };
+        let promoted: Vec<String> = self.all("SELECT endpoint FROM promoted WHERE set_id=?1", [key], |r| r.get(0))?;
+        Ok(StoredSet {
+            key,
+            captures: captures
+                .into_iter()
+                .map(|c| StoredCapture { id: c.id, path: c.path.into(), summary: c.summary, error: c.error })
+                .collect(),
+            records,
+            segments: blobs(0)?,
+            promoted: promoted.iter().filter_map(|e| endpoint(e)).collect(),
+            late: blobs(1)?,
+            counters: counters_of(&counters),
+            skipped,
+        })
+    }
+
+    /// All that was kept.
+    ///
+    /// # Errors
+    /// SQLite's, or that a value is none that was written.
+    pub fn load(&self) -> Result<Stored, CaseError> {
+        let keys: Vec<i64> = self.all("SELECT id FROM capture_set ORDER BY id", [], |r| r.get(0))?;
+        let sets = keys.into_iter().map(|k| self.load_set(k)).collect::<Result<Vec<_>, _>>()?;
+        let mut logs = Vec::new();
+        for row in self.logs()? {
+            let mut lines = Vec::new();
+            let parts: Vec<Vec<u8>> =
+                self.all("SELECT data FROM log_part WHERE log_id=?1 ORDER BY id", [row.id], |r| r.get(0))?;
+            for part in parts {
+                if !unpack_lines(&part, &mut lines) {
+                    let what = format!("a part of the log {} cannot be unpacked", row.path);
+                    return Err(CaseError::Damaged { path: self.path.clone(), what });
+                }
+            }
+            logs.push(StoredLog { path: PathBuf::from(row.path), host: row.host, lines });
+        }
+        let hosts = self.all("SELECT path, content FROM hosts ORDER BY path", [], |r| {
+            Ok((PathBuf::from(r.get::<_, String>(0)?), r.get(1)?))
+        })?;
+        Ok(Stored { sets, logs, hosts, damaged: 0 })
+    }
+}
+
+fn unpack_lines(part: &[u8], lines: &mut Vec<(u64, Vec<u8>)>) -> bool {
+    let Ok(decoder) = zstd::stream::read::Decoder::new(part) else { return false };
+    let mut bytes = Vec::new();
+    if decoder.take(MAX_LOG_PART).read_to_end(&mut bytes).is_err() {
+        return false;
+    }
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        let Some((number, after)) = rest.split_first_chunk::<8>() else { return false };
+        let Some((length, after)) = after.split_first_chunk::<4>() else { return false };
+        let Some((line, after)) = after.split_at_checked(u32::from_le_bytes(*length) as usize) else { return false };
+        lines.push((u64::from_le_bytes(*number), line.to_vec()));
+        rest = after;
+    }
+    true
+}

@@ -1,0 +1,29 @@
+//! The case file: what was observed, kept between runs (SQLite).
+//!
+//! It holds facts, not conclusions: flow records, segments of the flows that matter, log lines, hosts lists. A report is
+//! computed from them every time, so a later version of the program, or more knowledge, tells more of an old case. The
+//! one conclusion it remembers is which findings and incidents were told, so that nothing is told twice.
+//!
+//! Every step is one transaction: segments, records, how far each capture was read, what was learnt. A process killed
+//! at any moment loses nothing that was committed, and reads on from there.
+
+mod check;
+mod error;
+mod file;
+mod load;
+mod outbox;
+mod retention;
+mod row;
+mod schema;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::{Info, is_network_filesystem};
+pub use error::CaseError;
+pub use file::{Case, Mode};
+pub use outbox::{Letter, Told};
+pub use retention::{Limits, Pruned};
+pub use row::{CaptureRow, CaptureState, LogRow, SetRow};
+pub(crate) use write::{new_set, save_batch, save_capture, save_late, save_log};

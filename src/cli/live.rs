@@ -1,0 +1,244 @@
+//! `rdzvscope live`: the same analysis on interfaces.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::analyze::severity;
+use super::args;
+use super::exit::Exit;
+use super::output::complain;
+use super::setup::{Setup, SetupArgs};
+use super::watch::{now, stop_flag};
+use crate::case::{Case, Limits, Mode, Told};
+use crate::live::{
+    Budget, Confined, ListenOptions, Listener, Ring, Station, Tick, compile_check, confine, drop_privileges, filter_of,
+};
+use crate::report::escape::clean;
+use crate::report::model::Report;
+use crate::watch::{Alerts, Lock};
+use crate::words::Severity;
+
+/// How findings are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Form {
+    /// A line for people
+    Lines,
+    /// A JSON object a line
+    Jsonl,
+}
+
+/// Arguments of `live`.
+#[derive(clap::Args, Debug)]
+#[command(
+    about = "The same analysis on interfaces, findings at once",
+    after_help = "Examples:
+  rdzvscope live -i eth0 --user rdzvscope
+  rdzvscope live -i any --format jsonl --case case.db --alert-exec 'notify-oncall'
+  rdzvscope live -i eth0 --write /var/lib/pcap --write-max 2G --min-free 10G
+
+Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
+)]
+pub(super) struct Args {
+    /// An interface, or any (may repeat)
+    #[arg(short, long, value_name = "IFACE", required = true)]
+    interface: Vec<String>,
+    /// A BPF filter in place of the one made from the ports
+    #[arg(long, value_name = "BPF")]
+    filter: Option<String>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value = "lines", value_name = "FORM")]
+    format: Form,
+    /// Lowest severity that is printed
+    #[arg(long, value_name = "SEVERITY", default_value = "notice", value_parser = severity)]
+    show: Severity,
+    /// Keep what was observed in this case file
+    #[arg(long, value_name = "FILE")]
+    case: Option<PathBuf>,
+    /// A command that gets each alert as one JSON object on standard input
+    #[arg(long, value_name = "CMD")]
+    alert_exec: Option<String>,
+    /// A file that gets each alert as one line of JSON
+    #[arg(long, value_name = "FILE")]
+    alert_file: Option<PathBuf>,
+    /// Lowest severity of a finding that is an alert
+    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
+    alert_on: Severity,
+    /// Lowest severity that makes the exit status 1
+    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
+    fail_on: Severity,
+    /// Write packets to files there: the newest, and those around findings
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// How much is written, all files of all interfaces together
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = args::size, requires = "write")]
+    write_max: u64,
+    /// How much must stay free in that file system
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = args::size, requires = "write")]
+    min_free: u64,
+    /// Become this user once the interfaces are open
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Do not confine the process with Landlock
+    #[arg(long)]
+    no_landlock: bool,
+    /// Take packets for other hosts too (a mirror port)
+    #[arg(long)]
+    promiscuous: bool,
+    /// Most bytes taken of a packet
+    #[arg(long, value_name = "BYTES", default_value_t = 262_144)]
+    snaplen: u32,
+    /// The kernel's buffer for an interface
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = args::size)]
+    buffer: u64,
+    /// End after this time
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    duration: Option<f64>,
+    /// How long observations are kept
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = args::duration)]
+    keep: f64,
+    /// How large the case may grow, in the file or in memory
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = args::size)]
+    case_max: u64,
+    #[command(flatten)]
+    setup: SetupArgs,
+}
+
+/// Runs it.
+pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    let _lock = a.case.as_deref().map(Lock::take).transpose()?;
+    let mut case = match &a.case {
+        Some(path) => Case::open(path, Mode::Create)?,
+        None => Case::in_memory()?,
+    };
+    let setup = Setup::of_case(&case)?.join(a.setup.setup());
+    setup.keep(&case)?;
+    let options = a.setup.options(&setup, arguments)?;
+    for path in &a.setup.hosts {
+        let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
+        case.save_hosts(path, &content)?;
+    }
+    let ports = options.ports.iter().chain(options.nccl_ports.iter()).collect();
+    let filter = a.filter.clone().unwrap_or_else(|| filter_of(&ports));
+    compile_check(&filter).map_err(|e| anyhow::anyhow!("--filter {filter:?}: {e}"))?;
+    let listen = ListenOptions {
+        snaplen: a.snaplen.max(64),
+        buffer: u32::try_from(a.buffer).unwrap_or(u32::MAX),
+        promiscuous: a.promiscuous,
+        filter,
+    };
+    let mut open = Vec::new();
+    for name in &a.interface {
+        open.push(Listener::open(name, &listen)?);
+    }
+    let alerts = Alerts { exec: a.alert_exec.clone(), file: a.alert_file.clone() };
+    give_up(&a, &alerts)?;
+    let budget = Budget { max: a.write_max / open.len().max(1) as u64, min_free: a.min_free };
+    let mut listeners = Vec::new();
+    for listener in open {
+        let ring = match &a.write {
+            Some(directory) => Some(
+                Ring::new(directory, &listener.name, budget)
+                    .map_err(|e| anyhow::anyhow!("{}: cannot write: {e}", directory.display()))?,
+            ),
+            None => None,
+        };
+        listeners.push((listener, ring));
+    }
+    let stop = stop_flag()?;
+    let limits = Limits { age: a.keep, size: a.case_max };
+    let mut station = Station::start(case, options, listeners, limits, now())?;
+    complain(&format!("listening to {}", a.interface.join(", ")));
+    let begun = Instant::now();
+    let deliver = alerts.is_any().then_some(a.alert_on);
+    let (mut flagged, mut trouble) = (false, false);
+    let mut last = false;
+    loop {
+        let from = Instant::now();
+        let tick = station.tick(now(), deliver)?;
+        for wrong in &tick.wrong {
+            complain(wrong);
+        }
+        trouble |= tick.listening < a.interface.len() && !last;
+        flagged |= print(&tick, a.format, a.show, a.fail_on)?;
+        alerts.deliver(station.case(), now())?.iter().for_each(|w| complain(w));
+        if last {
+            return Ok(Exit::of(flagged, trouble, false, false, false));
+        }
+        let rest = Duration::from_millis(500).max(from.elapsed().saturating_mul(4));
+        let until = Instant::now() + rest;
+        let over = || a.duration.is_some_and(|d| begun.elapsed().as_secs_f64() >= d) || stop.load(Ordering::Relaxed);
+        while Instant::now() < until && !over() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if over() || tick.listening == 0 {
+            station.stop();
+            last = true;
+        }
+    }
+}
+
+/// Another user, and Landlock.
+fn give_up(a: &Args, alerts: &Alerts) -> anyhow::Result<()> {
+    if let Some(directory) = &a.write {
+        std::fs::create_dir_all(directory).map_err(|e| anyhow::anyhow!("{}: cannot make: {e}", directory.display()))?;
+    }
+    if let Some(user) = &a.user {
+        drop_privileges(user)?;
+    }
+    if a.no_landlock {
+        return Ok(());
+    }
+    let parent = |p: &Path| match p.parent() {
+        Some(d) if !d.as_os_str().is_empty() => d.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    // SQLite makes files beside the case, and an alert file may have to be made.
+    let mut writable: Vec<PathBuf> = a.write.iter().cloned().collect();
+    writable.extend(a.case.as_deref().map(parent));
+    writable.extend(alerts.file.as_deref().map(parent));
+    match confine(&writable, &[PathBuf::from("/proc")], alerts.exec.is_some()) {
+        Ok(Confined::Fully | Confined::Partly) => {}
+        Ok(Confined::Not) => complain("this kernel has no Landlock: the process is not confined"),
+        Err(e) => complain(&format!("the process is not confined: {e}")),
+    }
+    Ok(())
+}
+
+/// Prints what is new; whether any of it is flagged.
+fn print(tick: &Tick, form: Form, show: Severity, fail_on: Severity) -> anyhow::Result<bool> {
+    let Some(report) = tick.analysis.as_ref().map(|a| &a.report) else { return Ok(false) };
+    let mut out = std::io::stdout().lock();
+    let mut flagged = false;
+    for told in &tick.fresh {
+        let (severity, line) = line(told, report);
+        let shown = severity.is_none_or(|s| s >= show);
+        flagged |= severity.is_some_and(|s| s >= fail_on);
+        flagged |= report.incidents.iter().any(|i| i.id == told.id && i.hosts.iter().any(|h| h.trigger.is_some()));
+        match form {
+            _ if !shown => {}
+            Form::Jsonl => writeln!(out, "{}", told.document)?,
+            Form::Lines => writeln!(out, "{}", clean(line.as_bytes(), 2000))?,
+        }
+    }
+    out.flush()?;
+    Ok(flagged)
+}
+
+/// Time, severity, rule, from whom, to whom, what.
+fn line(told: &Told, report: &Report) -> (Option<Severity>, String) {
+    let time = told.time.map_or_else(|| "-".to_string(), |t| t.to_rfc3339());
+    if let Some(f) = report.findings.iter().find(|f| f.id == told.id) {
+        let end = |address: &str, port: Option<u16>| port.map_or(address.to_string(), |p| format!("{address}:{p}"));
+        let from = f.source.as_ref().map_or_else(|| "-".to_string(), |s| end(&s.address, s.port));
+        let to = f.target.as_ref().map_or_else(|| "-".to_string(), |t| end(&t.address, t.port));
+        let text = format!("{time} {:<8} {} {from} → {to} {} [{}]", f.severity.text(), f.rule, f.explanation, f.id);
+        return (Some(f.severity), text);
+    }
+    match report.incidents.iter().find(|i| i.id == told.id) {
+        Some(i) => (None, format!("{time} incident {} [{}]", i.summary, i.id)),
+        None => (None, format!("{time} {} [{}]", told.kind, told.id)),
+    }
+}

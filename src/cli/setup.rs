@@ -1,0 +1,173 @@
+//! What is known of hosts, ports and clocks: flags of the commands that work on case files, and what a case keeps of them.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use serde::{Deserialize, Serialize};
+
+use super::args;
+use crate::analysis::Options;
+use crate::case::Case;
+
+/// Under which key a case keeps it.
+const KEY: &str = "setup";
+
+/// The flags.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(super) struct SetupArgs {
+    /// Names of addresses, in the form of /etc/hosts (may repeat)
+    #[arg(long, value_name = "FILE")]
+    pub(super) hosts: Vec<PathBuf>,
+    /// The host that a path names: group "host", else the first group, else the match
+    #[arg(long, value_name = "REGEX")]
+    host_pattern: Option<String>,
+    /// When a host booted: the origin of the times in its raw dmesg (may repeat)
+    #[arg(long, value_name = "HOST=TIME")]
+    boot: Vec<String>,
+    /// Zone of log times that name none: +08:00, Asia/Shanghai (may repeat)
+    #[arg(long, value_name = "[HOST=]ZONE")]
+    log_tz: Vec<String>,
+    /// Ports whose listeners are taken for stores, besides 29500, 29400 and 23456; ranges allowed
+    #[arg(long, value_name = "LIST")]
+    port: Vec<String>,
+    /// Ports of NCCL bootstrap roots; ranges allowed
+    #[arg(long, value_name = "LIST")]
+    nccl_port: Vec<String>,
+    /// Kills this close are one incident even without a common trigger
+    #[arg(long, value_name = "TIME")]
+    window: Option<String>,
+    /// A trigger comes at most this long before its kill
+    #[arg(long, value_name = "TIME")]
+    max_lag: Option<String>,
+    /// RAM and swap of a host (of all hosts, without HOST)
+    #[arg(long, value_name = "[HOST=]SIZE")]
+    host_memory: Vec<String>,
+    /// vm.overcommit_memory of a host (of all hosts, without HOST): 0, 1 or 2
+    #[arg(long, value_name = "[HOST=]MODE")]
+    overcommit: Vec<String>,
+    /// Memory for flows and streams
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
+    memory: u64,
+    /// Findings kept, the worst first
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_findings: usize,
+}
+
+/// The same, as it was typed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Setup {
+    host_pattern: Option<String>,
+    boot: Vec<String>,
+    log_tz: Vec<String>,
+    port: Vec<String>,
+    nccl_port: Vec<String>,
+    window: Option<String>,
+    max_lag: Option<String>,
+    host_memory: Vec<String>,
+    overcommit: Vec<String>,
+}
+
+impl Setup {
+    /// What a case keeps.
+    pub(super) fn of_case(case: &Case) -> anyhow::Result<Setup> {
+        match case.meta(KEY)? {
+            Some(text) => serde_json::from_str(&text).context("what the case keeps of its flags is damaged"),
+            None => Ok(Setup::default()),
+        }
+    }
+
+    /// Keeps it in a case.
+    pub(super) fn keep(&self, case: &Case) -> anyhow::Result<()> {
+        Ok(case.set_meta(KEY, &serde_json::to_string(self)?)?)
+    }
+
+    /// Adds what `other` has; what is said once only is `other`'s where it says it.
+    pub(super) fn join(mut self, other: Setup) -> Setup {
+        let add = |a: &mut Vec<String>, b: Vec<String>| {
+            b.into_iter().for_each(|x| {
+                if !a.contains(&x) {
+                    a.push(x);
+                }
+            })
+        };
+        add(&mut self.boot, other.boot);
+        add(&mut self.log_tz, other.log_tz);
+        add(&mut self.port, other.port);
+        add(&mut self.nccl_port, other.nccl_port);
+        add(&mut self.host_memory, other.host_memory);
+        add(&mut self.overcommit, other.overcommit);
+        self.host_pattern = other.host_pattern.or(self.host_pattern);
+        self.window = other.window.or(self.window);
+        self.max_lag = other.max_lag.or(self.max_lag);
+        self
+    }
+
+    /// What it means.
+    pub(super) fn options(&self) -> anyhow::Result<Options> {
+        fn each<T>(flag: &str, texts: &[String], parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<Vec<T>> {
+            texts.iter().map(|t| parse(t).map_err(|e| anyhow!("{flag} {t}: {e}"))).collect()
+        }
+        let mut o = Options { boot: each("--boot", &self.boot, args::boot)?, ..Options::default() };
+        o.host_memory = each("--host-memory", &self.host_memory, args::host_memory)?;
+        o.overcommit = each("--overcommit", &self.overcommit, args::overcommit)?;
+        each("--port", &self.port, args::ports)?.iter().flatten().for_each(|p| o.ports.insert(*p));
+        each("--nccl-port", &self.nccl_port, args::ports)?.iter().flatten().for_each(|p| o.nccl_ports.insert(*p));
+        for (host, zone) in each("--log-tz", &self.log_tz, args::zone)? {
+            match host {
+                Some(host) => o.host_zones.push((host, zone)),
+                None => o.log_zone = Some(zone),
+            }
+        }
+        let pattern: Vec<String> = self.host_pattern.iter().cloned().collect();
+        o.host_pattern = each("--host-pattern", &pattern, args::pattern)?.pop();
+        let one = |flag, text: &Option<String>| {
+            each(flag, &text.iter().cloned().collect::<Vec<_>>(), args::duration).map(|mut v| v.pop())
+        };
+        o.window = one("--window", &self.window)?.unwrap_or(o.window);
+        o.max_lag = one("--max-lag", &self.max_lag)?.unwrap_or(o.max_lag);
+        Ok(o)
+    }
+}
+
+impl SetupArgs {
+    /// What was typed, to be kept.
+    pub(super) fn setup(&self) -> Setup {
+        Setup {
+            host_pattern: self.host_pattern.clone(),
+            boot: self.boot.clone(),
+            log_tz: self.log_tz.clone(),
+            port: self.port.clone(),
+            nccl_port: self.nccl_port.clone(),
+            window: self.window.clone(),
+            max_lag: self.max_lag.clone(),
+            host_memory: self.host_memory.clone(),
+            overcommit: self.overcommit.clone(),
+        }
+    }
+
+    /// What `setup` means, with the limits of this run.
+    pub(super) fn options(&self, setup: &Setup, arguments: &[std::ffi::OsString]) -> anyhow::Result<Options> {
+        let mut options = setup.options()?;
+        options.arguments = arguments.iter().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+        options.memory = self.memory;
+        options.max_findings = self.max_findings;
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_case_keeps_means_the_same_later() {
+        let a = Setup { boot: vec!["n1=2026-11-29T11:12:08Z".into()], window: Some("90s".into()), ..Setup::default() };
+        let b = Setup { port: vec!["1000-1001".into()], boot: a.boot.clone(), ..Setup::default() };
+        let case = Case::in_memory().unwrap();
+        a.clone().join(b).keep(&case).unwrap();
+        let o = Setup::of_case(&case).unwrap().options().unwrap();
+        assert_eq!((o.boot.len(), o.window, o.ports.contains(1001), o.ports.contains(29500)), (1, 90.0, true, true));
+        assert!(Setup { boot: vec!["x".into()], ..Setup::default() }.options().is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! `rdzvscope watch`: a directory that a capturing program rotates through.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use super::analyze::severity;
+use super::args;
+use super::exit::Exit;
+use super::output::complain;
+use super::setup::{Setup, SetupArgs};
+use crate::analysis::Named;
+use crate::case::{Case, Limits, Mode, Told, is_network_filesystem};
+use crate::report::model::Report;
+use crate::time::Timestamp;
+use crate::watch::{Alerts, Lock, Pass, Watcher, Wish};
+use crate::words::Severity;
+
+/// Arguments of `watch`.
+#[derive(clap::Args, Debug)]
+#[command(
+    about = "A directory that tcpdump rotates through, read into a case file",
+    after_help = "Examples:
+  rdzvscope watch /var/lib/pcap --case /var/lib/rdzvscope/case.db --oom journal --alert-exec 'notify-oncall'
+  */5 * * * * rdzvscope watch /var/lib/pcap --case /var/lib/rdzvscope/case.db --once --alert-file /var/log/rdzvscope.jsonl
+
+Exit status with --once: 0 nothing new, 1 something new was flagged in this pass, 2 trouble."
+)]
+pub(super) struct Args {
+    /// Directories (or files) of captures; logs in them are read too
+    #[arg(value_name = "DIR", required = true)]
+    paths: Vec<PathBuf>,
+    /// The case file; made where it is not there
+    #[arg(long, value_name = "FILE")]
+    case: PathBuf,
+    /// One pass, then end: for cron
+    #[arg(long)]
+    once: bool,
+    /// Time between two passes
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    interval: f64,
+    /// A log that is followed alongside, or "journal"; HOST= names the host it is of (may repeat)
+    #[arg(long, value_name = "[HOST=]PATH|journal", value_parser = args::named)]
+    oom: Vec<Named>,
+    /// A command that gets each alert as one JSON object on standard input
+    #[arg(long, value_name = "CMD")]
+    alert_exec: Option<String>,
+    /// A file that gets each alert as one line of JSON
+    #[arg(long, value_name = "FILE")]
+    alert_file: Option<PathBuf>,
+    /// Lowest severity of a finding that is an alert
+    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
+    alert_on: Severity,
+    /// Lowest severity that makes the exit status 1
+    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
+    fail_on: Severity,
+    /// A capture that gains nothing for this long is said to have stopped; 0: never
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = args::duration)]
+    stall: f64,
+    /// How long observations are kept
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = args::duration)]
+    keep: f64,
+    /// How large the case file may grow
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = args::size)]
+    case_max: u64,
+    /// Say nothing but what goes wrong
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    setup: SetupArgs,
+}
+
+/// Runs it.
+pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    let _lock = Lock::take(&a.case)?;
+    let case = Case::open(&a.case, Mode::Create)?;
+    if is_network_filesystem(&a.case) {
+        complain("the case lies on a network file system: slower, and only one host may write it");
+    }
+    let kept = Setup::of_case(&case)?;
+    let setup = kept.clone().join(a.setup.setup());
+    let options = a.setup.options(&setup, arguments)?;
+    if setup != kept {
+        setup.keep(&case)?;
+    }
+    let journal = a.oom.iter().any(|o| o.host.is_none() && o.path.as_os_str() == "journal");
+    let wish = Wish {
+        paths: a.paths,
+        oom: a.oom.into_iter().filter(|o| !journal || o.host.is_some() || o.path.as_os_str() != "journal").collect(),
+        journal,
+        hosts: a.setup.hosts.clone(),
+        alerts: Alerts { exec: a.alert_exec, file: a.alert_file },
+        alert_on: a.alert_on,
+        stall: (a.stall > 0.0 && !a.once).then_some(a.stall),
+        limits: Limits { age: a.keep, size: a.case_max },
+    };
+    let stop = stop_flag()?;
+    let stopped = || stop.load(Ordering::Relaxed);
+    let mut watcher = Watcher::new(case, options, wish)?;
+    let mut said = std::collections::BTreeSet::new();
+    loop {
+        let begun = Instant::now();
+        let pass = watcher.pass(now(), &stopped)?;
+        let wrong: std::collections::BTreeSet<String> = pass.wrong.iter().cloned().collect();
+        wrong.difference(&said).for_each(|w| complain(w));
+        if !a.quiet {
+            print(&pass)?;
+        }
+        if a.once {
+            return Ok(exit(&pass, a.fail_on));
+        }
+        said = wrong;
+        if pass.lag > 0 {
+            complain(&format!("lag: {} bytes of captures are not analyzed", pass.lag));
+        }
+        // A pass that takes long is not begun again at once: the training host has other things to do.
+        let rest = Duration::from_secs_f64(a.interval).max(begun.elapsed().saturating_mul(4));
+        let until = Instant::now() + rest;
+        while Instant::now() < until && !stopped() {
+            std::thread::sleep(Duration::from_millis(100).min(until.saturating_duration_since(Instant::now())));
+        }
+        if stopped() {
+            return Ok(Exit::Clean);
+        }
+    }
+}
+
+/// Set by SIGTERM and SIGINT; a second one ends the process at once.
+pub(super) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
+            .context("cannot take signals")?;
+    }
+    Ok(flag)
+}
+
+/// The clock of this host.
+pub(super) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+fn print(pass: &Pass) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for told in &pass.fresh {
+        writeln!(out, "{}", told.document)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Whether something new is flagged.
+fn exit(pass: &Pass, fail_on: Severity) -> Exit {
+    let report = pass.analysis.as_ref().map(|a| &a.report);
+    let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| is_flagged(t, r, fail_on)));
+    Exit::of(flagged, pass.trouble, false, false, false)
+}
+
+fn is_flagged(told: &Told, report: &Report, fail_on: Severity) -> bool {
+    match told.kind {
+        "finding" => report.findings.iter().any(|f| f.id == told.id && f.severity >= fail_on),
+        "incident" => report.incidents.iter().any(|i| i.id == told.id && i.hosts.iter().any(|h| h.trigger.is_some())),
+        _ => false,
+    }
+}

@@ -1,0 +1,126 @@
+//! One interface.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::error::LiveError;
+use super::ring::Ring;
+use crate::analysis::Intake;
+use crate::capture::{LinkType, Packet, Summary};
+use crate::time::Timestamp;
+
+/// How an interface is listened to.
+#[derive(Clone, Debug)]
+pub struct ListenOptions {
+    /// Most bytes taken of a packet.
+    pub snaplen: u32,
+    /// Bytes of the kernel's buffer.
+    pub buffer: u32,
+    /// Take packets that are for other hosts too.
+    pub promiscuous: bool,
+    /// What the kernel lets through.
+    pub filter: String,
+}
+
+/// What one interface has brought, shared between the thread that listens and the one that concludes.
+pub(super) struct Desk {
+    pub(super) intake: Intake,
+    pub(super) summary: Summary,
+    pub(super) ring: Option<Ring>,
+    pub(super) ended: Option<String>,
+    pub(super) drops: u64,
+}
+
+/// An interface that is open.
+pub struct Listener {
+    /// Its name.
+    pub name: String,
+    pub(super) capture: pcap::Capture<pcap::Active>,
+    pub(super) link: LinkType,
+    pub(super) snaplen: u32,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("name", &self.name).field("link", &self.link).finish_non_exhaustive()
+    }
+}
+
+impl Listener {
+    /// Opens an interface (`any`: all of them).
+    ///
+    /// # Errors
+    /// libpcap's: no such interface, no privilege, a filter it does not understand.
+    pub fn open(name: &str, options: &ListenOptions) -> Result<Listener, LiveError> {
+        let failed = |source| LiveError::Open { interface: name.to_string(), source };
+        let bytes = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        let mut capture = pcap::Capture::from_device(name)
+            .map_err(failed)?
+            .snaplen(bytes(options.snaplen))
+            .buffer_size(bytes(options.buffer))
+            .promisc(options.promiscuous)
+            .immediate_mode(true)
+            .timeout(100)
+            .precision(pcap::Precision::Nano)
+            .open()
+            .map_err(failed)?;
+        capture.filter(&options.filter, true).map_err(|source| LiveError::Filter {
+            interface: name.to_string(),
+            filter: options.filter.clone(),
+            source,
+        })?;
+        let link = LinkType(u32::try_from(capture.get_datalink().0).unwrap_or(u32::MAX));
+        // libpcap's numbers of these are not those of files.
+        let link = match link.0 {
+            12 | 14 => LinkType::RAW,
+            _ => link,
+        };
+        Ok(Listener { name: name.to_string(), capture, link, snaplen: options.snaplen })
+    }
+
+    /// Listens until `stop` is set or the interface goes away.
+    pub(super) fn run(mut self, id: u32, desk: &Arc<Mutex<Desk>>, stop: &AtomicBool) {
+        let mut since_stats = std::time::Instant::now();
+        let mut number = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let mut ended = None;
+            match self.capture.next_packet() {
+                Ok(p) => {
+                    number += 1;
+                    let time = Timestamp::new(p.header.ts.tv_sec, p.header.ts.tv_usec);
+                    let packet = Packet {
+                        number,
+                        time,
+                        link_type: self.link,
+                        interface: 0,
+                        original_length: p.header.len,
+                        data: p.data,
+                    };
+                    let Ok(mut desk) = desk.lock() else { return };
+                    desk.summary.count(time, p.header.caplen, p.header.len);
+                    desk.intake.packet(id, &packet);
+                    let (snaplen, name) = (self.snaplen, self.name.as_str());
+                    let failure = desk.ring.as_mut().and_then(|r| r.write(&packet, snaplen, name).err());
+                    if let Some(e) = failure {
+                        desk.ring = None;
+                        desk.ended = Some(format!("packets are not written any more: {e}"));
+                    }
+                }
+                Err(pcap::Error::TimeoutExpired) => {}
+                Err(e) => ended = Some(e.to_string()),
+            }
+            if since_stats.elapsed().as_millis() >= 500 || ended.is_some() {
+                since_stats = std::time::Instant::now();
+                let stats = self.capture.stats().ok();
+                let Ok(mut desk) = desk.lock() else { return };
+                if let Some(s) = stats {
+                    desk.drops = u64::from(s.dropped) + u64::from(s.if_dropped);
+                }
+                if let Some(e) = ended {
+                    desk.ended = Some(e);
+                    return;
+                }
+            }
+        }
+    }
+}

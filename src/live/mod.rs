@@ -1,0 +1,15 @@
+//! Interfaces, listened to: packets go into a case (in memory, if no file is named), and what is found is told at once.
+
+mod error;
+mod filter;
+mod listen;
+mod ring;
+mod sandbox;
+mod station;
+
+pub use error::LiveError;
+pub use filter::{compile_check, filter_of};
+pub use listen::{ListenOptions, Listener};
+pub use ring::{Budget, Ring};
+pub use sandbox::{Confined, confine, drop_privileges};
+pub use station::{Station, Tick};

@@ -1,0 +1,229 @@
+//! All interfaces together: threads that listen, one that concludes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use super::error::LiveError;
+use super::listen::{Desk, Listener};
+use super::ring::Ring;
+use crate::analysis::{Analysis, Intake, Options, StoredSet};
+use crate::capture::Summary;
+use crate::case::{CaptureRow, CaptureState, Case, Limits, Told, new_set, save_batch, save_capture};
+use crate::time::Timestamp;
+use crate::watch::{conclude, told};
+use crate::words::Severity;
+
+/// What one tick came to.
+#[derive(Debug, Default)]
+pub struct Tick {
+    /// Packets since the last one.
+    pub packets: u64,
+    /// What is new, or graver than before.
+    pub fresh: Vec<Told>,
+    /// All that is known now.
+    pub analysis: Option<Analysis>,
+    /// What went wrong, in words.
+    pub wrong: Vec<String>,
+    /// Interfaces that are still listened to.
+    pub listening: usize,
+}
+
+struct Post {
+    name: String,
+    row: CaptureRow,
+    desk: Arc<Mutex<Desk>>,
+    thread: Option<JoinHandle<()>>,
+    drops: u64,
+    said: Option<String>,
+    left_out: u64,
+}
+
+/// Interfaces that are listened to, and the case that their packets go into.
+pub struct Station {
+    case: Case,
+    options: Options,
+    posts: Vec<Post>,
+    stop: Arc<AtomicBool>,
+    limits: Limits,
+}
+
+impl std::fmt::Debug for Station {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Station").field("posts", &self.posts.len()).finish_non_exhaustive()
+    }
+}
+
+impl Station {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// The case's.
+    pub fn start(
+        mut case: Case,
+        options: Options,
+        listeners: Vec<(Listener, Option<Ring>)>,
+        limits: Limits,
+        now: Timestamp,
+    ) -> Result<Station, LiveError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut posts = Vec::new();
+        for (listener, ring) in listeners {
+            let name = listener.name.clone();
+            let path = format!("live:{name}");
+            let mut row = CaptureRow {
+                id: 0,
+                set: 0,
+                path: path.clone(),
+                inode: (0, 0),
+                size: 0,
+                modified: now.0,
+                head_length: 0,
+                head_hash: [0; 32],
+                consumed: 0,
+                offset: 0,
+                state: CaptureState::Finished,
+                first: Some(now),
+                last: None,
+                summary: None,
+                error: None,
+            };
+            case.transaction("cannot begin a capture", |tx| {
+                row.set = new_set(tx, &(PathBuf::new(), path.clone()))?;
+                save_capture(tx, &mut row)
+            })?;
+            let summary = Summary::of_interface(&name, listener.link, Some(listener.snaplen));
+            let intake = Intake::new(&options, &StoredSet { key: row.set, ..StoredSet::default() });
+            let desk = Arc::new(Mutex::new(Desk { intake, summary, ring, ended: None, drops: 0 }));
+            let thread = {
+                let (desk, stop, id) = (Arc::clone(&desk), Arc::clone(&stop), row.id);
+                std::thread::spawn(move || listener.run(id, &desk, &stop))
+            };
+            posts.push(Post { name, row, desk, thread: Some(thread), drops: 0, said: None, left_out: 0 });
+        }
+        Ok(Station { case, options, posts, stop, limits })
+    }
+
+    /// Takes what came, concludes, and says what is new.
+    ///
+    /// # Errors
+    /// The case's.
+    pub fn tick(&mut self, now: Timestamp, deliver_from: Option<Severity>) -> Result<Tick, LiveError> {
+        let mut tick = Tick::default();
+        for post in &mut self.posts {
+            let taken = {
+                let Ok(mut desk) = post.desk.lock() else { continue };
+                let drops = desk.drops;
+                if let Some(i) = desk.summary.interfaces.first_mut() {
+                    i.drops = Some(drops);
+                }
+                let left_out = desk.ring.as_ref().map_or(0, Ring::left_out);
+                (desk.intake.take(), desk.summary.clone(), desk.ended.clone(), drops, left_out)
+            };
+            let (batch, summary, ended, drops, left_out) = taken;
+            let doing = "cannot pack segments";
+            let batch = batch.map_err(|source| LiveError::Io { path: self.case.path().to_owned(), doing, source })?;
+            if drops > post.drops {
+                let text = format!(
+                    "{}: the kernel dropped {} packets: what they held is not known",
+                    post.name,
+                    drops - post.drops
+                );
+                tick.wrong.push(text);
+                post.drops = drops;
+            }
+            if left_out > post.left_out {
+                let text = format!(
+                    "{}: {} packets were not written: the budget is used up",
+                    post.name,
+                    left_out - post.left_out
+                );
+                tick.wrong.push(text);
+                post.left_out = left_out;
+            }
+            if ended.is_some() && ended != post.said {
+                tick.wrong.push(format!("{}: {}", post.name, ended.as_deref().unwrap_or_default()));
+                post.said = ended;
+            }
+            tick.listening += usize::from(post.thread.as_ref().is_some_and(|t| !t.is_finished()));
+            if batch.packets == 0 {
+                continue;
+            }
+            tick.packets += batch.packets;
+            post.row.consumed = summary.packets;
+            post.row.offset = summary.bytes;
+            post.row.first = summary.first().or(post.row.first);
+            post.row.last = summary.last();
+            post.row.summary = Some(summary);
+            let row = &mut post.row;
+            self.case.transaction("cannot keep what came", |tx| {
+                save_batch(tx, row.set, row.id, &batch)?;
+                save_capture(tx, row)
+            })?;
+        }
+        if self.case.is_fresh()? {
+            let posts: BTreeMap<i64, Arc<Mutex<Desk>>> =
+                self.posts.iter().map(|p| (p.row.set, Arc::clone(&p.desk))).collect();
+            let analysis = conclude(&mut self.case, &self.options, &mut |set, listeners| {
+                if let Some(mut desk) = posts.get(&set).and_then(|d| d.lock().ok()) {
+                    desk.intake.promote(listeners.iter().copied());
+                }
+            })?;
+            tick.fresh = self.case.tell(&told(&analysis.report, deliver_from), true, now)?;
+            tick.analysis = Some(analysis);
+            if tick.fresh.iter().any(|t| t.kind == "incident" || t.rank >= Severity::Warning as i64) {
+                self.keep_packets(&mut tick);
+            }
+        }
+        if !self.case.prune(&self.limits, now)?.is_nothing() {
+            self.renew()?;
+        }
+        Ok(tick)
+    }
+
+    fn keep_packets(&mut self, tick: &mut Tick) {
+        for post in &self.posts {
+            let Ok(mut desk) = post.desk.lock() else { continue };
+            if let Some(Err(e)) = desk.ring.as_mut().map(Ring::found) {
+                tick.wrong.push(format!("{}: packets around a finding cannot be kept: {e}", post.name));
+            }
+        }
+    }
+
+    /// Engines forget what the case has let go.
+    fn renew(&mut self) -> Result<(), LiveError> {
+        for post in &self.posts {
+            let Ok(mut desk) = post.desk.lock() else { continue };
+            // What came since the tick began goes into the case first.
+            let doing = "cannot pack segments";
+            let path = self.case.path().to_owned();
+            let batch = desk.intake.take().map_err(|source| LiveError::Io { path, doing, source })?;
+            let (set, id) = (post.row.set, post.row.id);
+            self.case.transaction("cannot keep what came", |tx| save_batch(tx, set, id, &batch))?;
+            desk.intake = Intake::new(&self.options, &self.case.load_set(set)?);
+        }
+        Ok(())
+    }
+
+    /// The case.
+    pub fn case(&mut self) -> &mut Case {
+        &mut self.case
+    }
+
+    /// Stops to listen; what came until now waits for one more [`Station::tick`].
+    pub fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for post in &mut self.posts {
+            if let Some(thread) = post.thread.take() {
+                let _ = thread.join();
+            }
+            if let Ok(mut desk) = post.desk.lock()
+                && let Some(ring) = &mut desk.ring
+            {
+                let _ = ring.flush();
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Pass by pass.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::alert::Alerts;
+use super::captures::{Event, Shelf};
+use super::error::WatchError;
+use super::logs;
+use super::tell::{conclude, notice, told};
+use super::writers::{Writer, writer_of};
+use crate::analysis::{Analysis, Named, Options, survey};
+use crate::case::{Case, Limits, Told};
+use crate::time::Timestamp;
+use crate::words::Severity;
+
+/// Where the place in the journal is kept.
+const CURSOR: &str = "journal-cursor";
+
+/// What is watched, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Directories (or files) of captures; logs in them are read too.
+    pub paths: Vec<PathBuf>,
+    /// Logs.
+    pub oom: Vec<Named>,
+    /// The journal's kernel messages.
+    pub journal: bool,
+    /// Hosts lists.
+    pub hosts: Vec<PathBuf>,
+    /// Where alerts go.
+    pub alerts: Alerts,
+    /// Findings of at least this severity are alerts.
+    pub alert_on: Severity,
+    /// Seconds after which a capture that does not grow is said to have stopped; `None`: never.
+    pub stall: Option<f64>,
+    /// How much is kept.
+    pub limits: Limits,
+}
+
+/// What one pass came to.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// Packets that were read.
+    pub packets: u64,
+    /// Lines of logs that were read.
+    pub lines: u64,
+    /// Bytes of captures that lie there and were not analyzed.
+    pub lag: u64,
+    /// What is new, or graver than before.
+    pub fresh: Vec<Told>,
+    /// All that the case tells, where it was looked at anew.
+    pub analysis: Option<Analysis>,
+    /// What went wrong, in words.
+    pub wrong: Vec<String>,
+    /// Something that was named or lies there cannot be read.
+    pub trouble: bool,
+}
+
+/// Reads directories into a case, again and again.
+pub struct Watcher {
+    case: Case,
+    options: Options,
+    wish: Wish,
+    shelf: Shelf,
+}
+
+impl Watcher {
+    /// A watcher that goes on where the case ends.
+    ///
+    /// # Errors
+    /// The case's.
+    pub fn new(case: Case, options: Options, wish: Wish) -> Result<Watcher, WatchError> {
+        let shelf = Shelf::load(&case)?;
+        Ok(Watcher { case, options, wish, shelf })
+    }
+
+    /// The case.
+    pub fn case(&self) -> &Case {
+        &self.case
+    }
+
+    /// One pass: reads what is new, concludes, and delivers. `stop` is asked now and then.
+    ///
+    /// # Errors
+    /// The case's. What was committed before stays.
+    pub fn pass(&mut self, now: Timestamp, stop: &dyn Fn() -> bool) -> Result<Pass, WatchError> {
+        let mut pass = Pass::default();
+        let mut notices = Vec::new();
+        let deliver = self.wish.alerts.is_any();
+        let found = survey(&self.wish.paths, &self.wish.oom);
+        for (path, error) in &found.refused {
+            pass.trouble = true;
+            pass.lag += std::fs::metadata(path).map_or(0, |m| m.len());
+            pass.wrong.push(format!("{}: {error}", path.display()));
+            notices.push(notice("watch-unreadable", path, "", error, now, deliver));
+        }
+        for path in found.hosts.iter().chain(&self.wish.hosts) {
+            match std::fs::read(path) {
+                Ok(content) => {
+                    self.case.save_hosts(path, &content)?;
+                }
+                Err(e) => {
+                    pass.trouble = true;
+                    pass.wrong.push(format!("{}: cannot read: {e}", path.display()));
+                }
+            }
+        }
+        self.shelf.read(&mut self.case, &self.options, &found.captures, stop)?;
+        pass.packets = self.shelf.packets;
+        for event in std::mem::take(&mut self.shelf.events) {
+            self.say(event, now, &mut pass, &mut notices);
+        }
+        self.read_logs(&found.logs, now, &mut pass)?;
+        self.look_for_stalls(now, &mut pass, &mut notices);
+        if !notices.is_empty() {
+            pass.fresh.extend(self.case.tell(&notices, false, now)?);
+        }
+        if self.case.is_fresh()? && !stop() {
+            let shelf = &mut self.shelf;
+            let analysis = conclude(&mut self.case, &self.options, &mut |set, _| shelf.forget(set))?;
+            let all = told(&analysis.report, deliver.then_some(self.wish.alert_on));
+            pass.fresh.extend(self.case.tell(&all, true, now)?);
+            pass.analysis = Some(analysis);
+        }
+        pass.wrong.extend(self.wish.alerts.deliver(&mut self.case, now)?);
+        let pruned = self.case.prune(&self.wish.limits, now)?;
+        if !pruned.is_nothing() {
+            self.shelf = Shelf::load(&self.case)?;
+        }
+        Ok(pass)
+    }
+
+    fn say(&self, event: Event, now: Timestamp, pass: &mut Pass, notices: &mut Vec<Told>) {
+        let deliver = self.wish.alerts.is_any();
+        let (rule, path, key, text) = match event {
+            Event::Overwritten(path) => {
+                let text = "another capture has taken its name before it was known to be read to its end: packets may \
+                            be lost (a larger ring, or a pass more often, would have kept them)";
+                ("watch-overwritten", path, now.0.to_string(), text.to_string())
+            }
+            Event::Changed(path) => {
+                ("watch-overwritten", path, now.0.to_string(), "it was overwritten while it was read: what was read of it in this pass was thrown away, and it is read again".to_string())
+            }
+            Event::Unreadable(path, error, bytes) => {
+                pass.trouble = true;
+                pass.lag += bytes;
+                ("watch-unreadable", path, String::new(), error)
+            }
+        };
+        let shown = path.display().to_string();
+        let prefix = format!("{shown}: ");
+        let text = text.strip_prefix(&prefix).unwrap_or(&text).to_string();
+        pass.wrong.push(format!("{shown}: {text}"));
+        notices.push(notice(rule, &path, &key, &text, now, deliver));
+    }
+
+    fn read_logs(&mut self, found: &[Named], now: Timestamp, pass: &mut Pass) -> Result<(), WatchError> {
+        let mut rows = self.case.logs()?;
+        for log in found {
+            match logs::follow(&mut self.case, &mut rows, log, now) {
+                Ok(lines) => pass.lines += lines,
+                Err(logs::Failed::Io(e)) => {
+                    pass.trouble = true;
+                    pass.wrong.push(format!("{}: cannot read: {e}", log.path.display()));
+                }
+                Err(logs::Failed::Watch(e)) => return Err(e),
+            }
+        }
+        if self.wish.journal {
+            self.read_journal(now, pass)?;
+        }
+        Ok(())
+    }
+
+    /// The kernel's messages in the journal since the last pass.
+    fn read_journal(&mut self, now: Timestamp, pass: &mut Pass) -> Result<(), WatchError> {
+        let mut command = Command::new("journalctl");
+        command.args(["-k", "--no-pager", "--quiet", "--show-cursor", "-o", "short-iso-precise"]);
+        match self.case.meta(CURSOR)? {
+            Some(cursor) => command.arg(format!("--after-cursor={cursor}")),
+            None => command.args(["--since", "-1d"]),
+        };
+        match command.output() {
+            Ok(output) if output.status.success() => {
+                let mark = b"-- cursor: ";
+                let (mut text, mut cursor) = (Vec::new(), None);
+                for line in output.stdout.split(|b| *b == b'\n') {
+                    match line.strip_prefix(mark) {
+                        Some(c) => cursor = Some(String::from_utf8_lossy(c).into_owned()),
+                        None => text.extend(line.iter().copied().chain([b'\n'])),
+                    }
+                }
+                // The lines first: those of a pass that is killed in between are one kill all the same.
+                logs::append(&mut self.case, "journal", &text, now)?;
+                if let Some(cursor) = cursor {
+                    self.case.set_meta(CURSOR, &cursor)?;
+                }
+            }
+            Ok(output) => {
+                pass.trouble = true;
+                let text = String::from_utf8_lossy(&output.stderr).trim().to_string();
+                pass.wrong.push(format!("journalctl: {}: {text}", output.status));
+            }
+            Err(e) => {
+                pass.trouble = true;
+                pass.wrong.push(format!("journalctl: {e}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest capture of each set should grow as long as somebody writes it.
+    fn look_for_stalls(&self, now: Timestamp, pass: &mut Pass, notices: &mut Vec<Told>) {
+        let Some(stall) = self.wish.stall else { return };
+        for row in self.shelf.newest() {
+            let rested = now.seconds_since(Timestamp(row.modified));
+            if row.size == 0 || rested < stall {
+                continue;
+            }
+            let path = Path::new(&row.path);
+            let text = match writer_of(path) {
+                Writer::Alive(name, pid) => format!(
+                    "it has gained nothing for {rested:.0} s while {name} (process {pid}) has it open: nothing is sent on \
+                     these ports, or packets wait in its buffer (tcpdump writes them at once with -U --immediate-mode)"
+                ),
+                Writer::None => format!(
+                    "the capture has stopped: it has gained nothing for {rested:.0} s, and no process has it open any more"
+                ),
+                Writer::Unknown => format!(
+                    "the capture has gained nothing for {rested:.0} s; whether a process still has it open cannot be \
+                     seen by this user"
+                ),
+            };
+            pass.wrong.push(format!("{}: {text}", row.path));
+            let key = row.modified.to_string();
+            notices.push(notice("watch-stopped", path, &key, &text, now, self.wish.alerts.is_any()));
+        }
+    }
+}

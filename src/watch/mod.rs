@@ -1,0 +1,17 @@
+//! A directory that a capturing program rotates through, read pass by pass into a case.
+
+mod alert;
+mod captures;
+mod error;
+mod follow;
+mod head;
+mod lock;
+mod logs;
+mod tell;
+mod writers;
+
+pub use alert::Alerts;
+pub use error::WatchError;
+pub use follow::{Pass, Watcher, Wish};
+pub use lock::Lock;
+pub use tell::{conclude, told};
