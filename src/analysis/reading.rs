@@ -39,6 +39,8 @@ pub(super) struct Reading {
     /// Listeners of NCCL.
     pub(super) nccl: BTreeSet<Endpoint>,
     pub(super) notes: Vec<String>,
+    /// Whether captures lie there to be read a second time.
+    pub(super) again: bool,
     pub(super) scan: ScanOptions,
     pub(super) feed: Feed,
 }
@@ -129,6 +131,7 @@ pub(super) fn captures(intake: Intake, options: &Options, plan: &Plan, progress:
         stores: BTreeSet::new(),
         nccl: BTreeSet::new(),
         notes: Vec::new(),
+        again: true,
         scan,
         feed,
     };
@@ -185,7 +188,7 @@ impl Reading {
     fn files(&self, set: usize) -> Option<Vec<Capture>> {
         let own = self.sets.get(set)?.captures.iter();
         let own: Vec<Capture> = own.filter_map(|i| self.captures.get(*i as usize)).cloned().collect();
-        own.iter().all(|c| c.path.as_os_str() != "-").then_some(own)
+        (self.again && own.iter().all(|c| c.path.as_os_str() != "-")).then_some(own)
     }
 
     /// Reads a set again with its times moved by `shift` nanoseconds. `false`: it cannot be read again.

@@ -239,7 +239,7 @@ fn planned(intake: &reading::Intake, sightings: &[OomSighting], options: &Option
 }
 
 /// Finds captures whose clocks are off, and reads them again on the others' clock.
-fn corrected_captures(reading: &mut Reading, options: &Options, told: &mut Told) {
+pub(super) fn corrected_captures(reading: &mut Reading, options: &Options, told: &mut Told) {
     let found = clocks::between(&reading.sets, &reading.captures, &reading.names);
     let mut any = false;
     for c in &found {
@@ -265,7 +265,11 @@ fn corrected_captures(reading: &mut Reading, options: &Options, told: &mut Told)
             c.against,
             c.offset.method.name(),
             c.offset.fits,
-            if applied { "; times of its packets were corrected" } else { "; a pipe is not read again: not corrected" }
+            if applied {
+                "; times of its packets were corrected"
+            } else {
+                "; they cannot be read again: not corrected"
+            }
         );
         told.notes.push(format!("{}: {text}.", c.host));
         let others = found.iter().filter(|o| o.host != c.host && o.off && o.offset.agrees(&c.offset)).count();
