@@ -8,6 +8,9 @@ use super::summary::{ByteOrder, Form, Identity, Interface, Summary};
 use crate::net::Address;
 use crate::time::Timestamp;
 
+/// Name, link type, snaplen, drops, packets.
+type PlainInterface = (String, u32, Option<u32>, Option<u64>, u64);
+
 /// The parts of a summary, in plain types.
 #[derive(Serialize, Deserialize)]
 struct Plain {
@@ -16,7 +19,7 @@ struct Plain {
     resolution: Option<String>,
     compression: Option<String>,
     link_types: Vec<u32>,
-    interfaces: Vec<(String, u32, Option<u32>, Option<u64>, u64)>,
+    interfaces: Vec<PlainInterface>,
     counts: [u64; 6],
     truncated: bool,
     warnings: Vec<String>,

@@ -65,13 +65,13 @@ enum Command {
     Decoy(decoy::Args),
     /// The same analysis on interfaces, findings at once
     #[cfg(feature = "live")]
-    Live(Box<live::Args>),
+    Live(live::Args),
     /// A directory that tcpdump rotates through, read into a case file
-    Watch(Box<watch::Args>),
+    Watch(watch::Args),
     /// Any report from a case file
-    Report(Box<report::Args>),
+    Report(report::Args),
     /// Case files of many hosts joined into one report
-    Merge(Box<report::MergeArgs>),
+    Merge(report::MergeArgs),
     /// The case file itself: check, backup, compact, info
     Case(case::Args),
     /// What a rule means, why it matters, what to do
@@ -97,10 +97,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Prescan(a) => prescan::run(a),
         Command::Decoy(a) => decoy::run(a),
         #[cfg(feature = "live")]
-        Command::Live(a) => live::run(*a, &arguments),
-        Command::Watch(a) => watch::run(*a, &arguments),
-        Command::Report(a) => report::run(*a, &arguments),
-        Command::Merge(a) => report::merge(*a, &arguments),
+        Command::Live(a) => live::run(a, &arguments),
+        Command::Watch(a) => watch::run(a, &arguments),
+        Command::Report(a) => report::run(a, &arguments),
+        Command::Merge(a) => report::merge(a, &arguments),
         Command::Case(a) => case::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),

@@ -2,12 +2,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::error::LiveError;
 use super::ring::Ring;
 use crate::analysis::Intake;
 use crate::capture::{LinkType, Packet, Summary};
 use crate::time::Timestamp;
+
+/// How long a thread rests when no packet waits: longer from time to time. The kernel's buffer holds what comes.
+const SHORTEST_REST: Duration = Duration::from_micros(200);
+const LONGEST_REST: Duration = Duration::from_millis(20);
 
 /// How an interface is listened to.
 #[derive(Clone, Debug)]
@@ -69,6 +74,8 @@ impl Listener {
             filter: options.filter.clone(),
             source,
         })?;
+        // In immediate mode libpcap waits for a packet whatever its timeout: it must be asked, not waited for.
+        let capture = capture.setnonblock().map_err(failed)?;
         let link = LinkType(u32::try_from(capture.get_datalink().0).unwrap_or(u32::MAX));
         // libpcap's numbers of these are not those of files.
         let link = match link.0 {
@@ -82,10 +89,12 @@ impl Listener {
     pub(super) fn run(mut self, id: u32, desk: &Arc<Mutex<Desk>>, stop: &AtomicBool) {
         let mut since_stats = std::time::Instant::now();
         let mut number = 0;
+        let mut rest = SHORTEST_REST;
         while !stop.load(Ordering::Relaxed) {
             let mut ended = None;
             match self.capture.next_packet() {
                 Ok(p) => {
+                    rest = SHORTEST_REST;
                     number += 1;
                     let time = Timestamp::new(p.header.ts.tv_sec, p.header.ts.tv_usec);
                     let packet = Packet {
@@ -106,7 +115,10 @@ impl Listener {
                         desk.ended = Some(format!("packets are not written any more: {e}"));
                     }
                 }
-                Err(pcap::Error::TimeoutExpired) => {}
+                Err(pcap::Error::TimeoutExpired) => {
+                    std::thread::sleep(rest);
+                    rest = (rest * 2).min(LONGEST_REST);
+                }
                 Err(e) => ended = Some(e.to_string()),
             }
             if since_stats.elapsed().as_millis() >= 500 || ended.is_some() {
