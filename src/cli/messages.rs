@@ -160,7 +160,7 @@ impl List {
 }
 
 /// Columns that a key gets.
-const KEY: usize = 30;
+const KEY: usize = 26;
 /// Columns that a line below a message gets.
 const REST: usize = 96;
 

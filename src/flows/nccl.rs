@@ -184,6 +184,7 @@ impl Talk {
                     label.bytes = u64::try_from(size).ok();
                 }
             }
+            Event::ProxySuffix(place) => self.known(ToClient, place, "proxy reply", String::new(), None),
             Event::Allocation { bytes, place } => {
                 self.known(ToServer, place, "allocation", format!("{bytes} bytes asked for"), None);
                 self.contradicted = false;

@@ -245,6 +245,8 @@ pub enum Event {
         /// Where.
         place: Place,
     },
+    /// Six bytes more of a reply to an Init (2.16, 2.17): the end of a file's name in `/dev/shm`.
+    ProxySuffix(Place),
     /// The allocation service of 2.8–2.11: a size asked for and answered with a handle.
     Allocation {
         /// Bytes asked for.

@@ -162,7 +162,7 @@ impl Facts {
                     self.unfinished = Some((part, declared, delivered));
                 }
             }
-            Event::Message { .. } => {}
+            Event::Message { .. } | Event::ProxySuffix(_) => {}
             Event::Undecoded { direction, length, .. } => self.undecoded[direction.index()] += length,
         }
     }

@@ -379,8 +379,7 @@ impl Machine<Proxy> for Replies {
                 self.answer = if e.old_init { Answer::Suffix } else { Answer::Idle };
             }
             Answer::Suffix => {
-                // More of the reply before, under its own offset.
-                out(Event::ProxyReply { result: None, size: 6, place });
+                out(Event::ProxySuffix(place));
                 self.answer = Answer::Idle;
             }
             Answer::Stopped => {}
