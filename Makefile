@@ -45,7 +45,7 @@ bench: build
 
 # A minute for each fuzz target; needs the nightly toolchain and cargo-fuzz.
 fuzz-smoke:
-	for t in capture frame stream store oom; do \
+	for t in capture frame stream store nccl oom; do \
 	  $(CARGO) +nightly fuzz run $$t -- -max_total_time=60 -timeout=10 -rss_limit_mb=2048 || exit 1; \
 	done
 

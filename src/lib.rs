@@ -5,6 +5,7 @@
 
 pub mod names;
 pub mod net;
+pub mod size;
 pub mod time;
 pub mod words;
 
@@ -29,5 +30,9 @@ pub mod report;
 pub mod analysis;
 
 pub mod flows;
+
+pub mod prescan;
+
+pub mod decoy;
 
 pub mod cli;

@@ -62,6 +62,16 @@ impl serde::Serialize for Timestamp {
     }
 }
 
+/// From RFC 3339, as it is written.
+impl<'de> serde::Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+        let time = chrono::DateTime::parse_from_rfc3339(&text).map_err(serde::de::Error::custom)?;
+        let nanos = time.timestamp_nanos_opt();
+        nanos.map(Timestamp).ok_or_else(|| serde::de::Error::custom("a time from 1677 to 2262 was required"))
+    }
+}
+
 impl Add<std::time::Duration> for Timestamp {
     type Output = Timestamp;
     fn add(self, d: std::time::Duration) -> Timestamp {

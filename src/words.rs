@@ -34,6 +34,16 @@ macro_rules! words {
             }
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+                Self::from_text(&text).ok_or_else(|| {
+                    let all: Vec<&str> = Self::ALL.iter().map(|w| w.text()).collect();
+                    serde::de::Error::custom(format!("one of {} was required, {text:?} was there", all.join(", ")))
+                })
+            }
+        }
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
                 s.serialize_str(self.text())

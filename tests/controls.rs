@@ -189,3 +189,41 @@ fn mixed_versions_are_a_cause_without_a_scan() {
     assert!(refused.of_rule("version-mismatch").iter().all(|f| f["severity"] == "notice"));
     assert!(!refused.of_rule("version-mismatch").is_empty());
 }
+
+#[test]
+fn ordinary_services_are_no_stores_and_raise_nothing() {
+    for capture in ["ordinary/services.pcap", "ordinary/postgresql.pcap"] {
+        let run = analyze(&[capture]);
+        assert_eq!((run.status, run.findings().len()), (0, 0), "{capture}");
+        assert_eq!(run.json["listeners"], json!([]), "{capture}");
+    }
+}
+
+#[test]
+fn a_store_client_at_another_service_is_pointed_out() {
+    let run = analyze(&["ordinary/store-clients-at-strangers.pcap"]);
+    let found: Vec<_> = run
+        .of_rule("foreign-server")
+        .iter()
+        .map(|f| (f["packet"].clone(), f["source"]["port"].clone(), f["stray"]["protocol"].clone()))
+        .collect();
+    assert_eq!(found, [(json!(8), json!(18001), json!("text")), (json!(18), json!(18005), json!("SSH"))]);
+    assert!(run.findings().iter().all(|f| f["severity"] != "critical"), "only the clients say that these are stores");
+}
+
+#[test]
+fn every_scan_is_one_object_with_its_tool() {
+    for (capture, tool, profile) in [
+        ("scans/curl.pcap", json!("curl"), "one connection"),
+        ("scans/decoy.pcap", json!("nmap"), "SYN scan"),
+        ("scans/frag-version-scan.pcap", json!("nmap"), "version scan"),
+        ("scans/ipv6-version-scan.pcap", json!("nmap"), "version scan"),
+        ("scans/netcat.pcap", json!("nmap"), "one connection"),
+        ("scans/syn-only.pcap", json!("nmap"), "SYN scan"),
+        ("scans/tls.pcap", json!(null), "one connection"),
+    ] {
+        let scans = analyze(&[capture]).json["scans"].clone();
+        assert_eq!(scans.as_array().unwrap().len(), 1, "{capture}");
+        assert_eq!((&scans[0]["tool"], &scans[0]["profile"]), (&tool, &json!(profile)), "{capture}");
+    }
+}

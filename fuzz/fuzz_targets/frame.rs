@@ -35,7 +35,10 @@ fuzz_target!(|data: &[u8]| {
             assert!(segment.payload.len() <= segment.tcp.len());
             let _ = verify_checksum(&segment);
             if let Some(g) = glanced {
-                assert_eq!((g.wire_length, g.flags, g.src.1, g.dst.1), (segment.wire_length, segment.flags, segment.src.port, segment.dst.port));
+                assert_eq!(
+                    (g.wire_length, g.flags, g.src.1, g.dst.1),
+                    (segment.wire_length, segment.flags, segment.src.port, segment.dst.port)
+                );
                 assert!(segment.outer.is_empty());
             }
         } else {

@@ -6,7 +6,8 @@ use rdzvscope::oom::{Options, Scanner, looks_like_a_log, merge};
 use rdzvscope::time::Timestamp;
 
 fuzz_target!(|data: &[u8]| {
-    let options = Options { near: Some(Timestamp::new(1_795_951_210, 0)), file_host: Some("n".into()), ..Options::default() };
+    let options =
+        Options { near: Some(Timestamp::new(1_795_951_210, 0)), file_host: Some("n".into()), ..Options::default() };
     let read = || {
         let mut scanner = Scanner::new("log", &options);
         for (n, line) in data.split(|b| *b == b'\n').enumerate() {

@@ -126,7 +126,7 @@ fn finding(c: &Conclusion) -> Finding {
         severity: c.severity,
         time: c.time,
         packet: c.packet,
-        packets: c.packet.into_iter().collect(),
+        packets: c.packet.into_iter().chain(c.also.iter().copied()).collect(),
         sightings: Vec::new(),
         source: c.source,
         target: c.target,

@@ -1,9 +1,11 @@
 //! From gathered connections to findings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::gather::Gathered;
-use crate::finding::{Finding, claim, fate};
+use super::gather::{Gathered, gather};
+use super::sets::Set;
+use crate::finding::{Finding, claim, fate, foreign};
+use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
 use crate::protocol::observation::FlowObservation;
@@ -31,6 +33,14 @@ pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec
     }
     all.sort_by_key(order);
     all
+}
+
+/// Store clients that reached listeners of other protocols.
+pub(super) fn misdirected(sets: &[Set], names: &Names) -> Vec<Finding> {
+    let strangers: BTreeSet<Endpoint> =
+        sets.iter().flat_map(|s| &s.seen.flows).filter(|f| foreign::is_misdirected(f)).map(|f| f.server()).collect();
+    let gathered = gather(sets, &strangers, names);
+    gathered.values().flatten().filter_map(|g| foreign::judge(&g.connection)).collect()
 }
 
 /// Time, then where it is, then what: nothing of it depends on threads or hashes.

@@ -9,7 +9,6 @@ use crate::net::{Address, Endpoint};
 use crate::protocol::listener::Listener;
 use crate::stream::{Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
-use crate::words::Severity;
 
 /// A connection without a byte, closed by its client within this many seconds.
 const BRIEF: f64 = 10.0;
@@ -56,37 +55,19 @@ pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec
             };
             let n = records.len();
             let sequence = first.isn(Direction::ToServer).unwrap_or(0);
+            let id = finding_id(rule, first.client(), first.server(), sequence, b"");
             all.push(Finding {
-                id: finding_id(rule, first.client(), first.server(), sequence, b""),
-                rule,
-                severity: Severity::Info,
-                time: first.first,
-                packet: Some(first.first_packet),
-                packets: vec![first.first_packet],
-                sightings: Vec::new(),
-                source: first.client(),
-                target: first.server(),
                 protocol: Some("tcpstore"),
                 dialect: listener.dialect(),
                 dialect_candidates: listener.dialects(),
-                query: None,
-                stream_offset: None,
-                bytes: Vec::new(),
-                alternate_bytes: None,
-                declared: None,
-                delivered: None,
                 occurrences: n as u64,
-                stray: None,
-                effects: Vec::new(),
-                effect: None,
-                listener_outcome: None,
                 explanation: match kind {
                     Quiet::HalfOpen => format!("{n} half-open connection{}: SYN, SYN-ACK, reset.", plural(n)),
                     Quiet::ConnectAndClose => {
                         format!("{n} connection{} closed by the client without a byte.", plural(n))
                     }
                 },
-                evidence: Vec::new(),
+                ..Finding::new(rule, id, first.first, Some(first.first_packet), first.client(), first.server())
             });
         }
     }
@@ -138,12 +119,19 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
             (seen.0, seen.1) = (seen.0.min(r.first), seen.1.max(r.last));
         }
     }
+    // A source whose SYNs bear a tool's marks, whatever else it sends.
+    let mut makers: BTreeMap<Address, Option<&'static str>> = BTreeMap::new();
+    for r in sets.iter().flat_map(|s| &s.seen.records).filter(|r| by_source.contains_key(&r.client().address)) {
+        let slot = makers.entry(r.client().address).or_default();
+        *slot = slot.or(r.syn_maker.tool());
+    }
     by_source
         .into_iter()
         .filter_map(|(source, list)| {
             let flows = flows.get(&source)?;
             let probes = list.iter().any(|f| f.stray.as_ref().is_some_and(|s| s.probe.is_some()));
-            let tool = list.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
+            let said = list.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
+            let tool = said.or_else(|| makers.get(&source).copied().flatten());
             let strays = list.iter().any(|f| f.stray.is_some());
             let first = flows.values().map(|v| v.0).min()?;
             Some(Scan {

@@ -7,6 +7,7 @@ use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule, short_hash};
 use crate::incident::Incident;
+use crate::incident::chance::in_words;
 use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
 use crate::protocol::listener::{KnownBy, Listener};
@@ -16,10 +17,10 @@ use crate::protocol::tcpstore::Dialect;
 use crate::protocol::tcpstore::server::{Backend, MAX_KEY_BYTES, MAX_KEYS};
 use crate::report::escape::clean;
 use crate::report::model::{
-    Capture, Communicator as CommunicatorOut, Coverage, Declared, Effect, Finding as FindingOut, Honours, HostCoverage,
-    Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, Job as JobOut, Listener as ListenerOut,
-    LogLine, OomEvent as OomEventOut, OuterHeader, Participant, RankAddress, Report, Scan, ScanSource, Sender,
-    Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
+    Capture, Chance, Communicator as CommunicatorOut, Coverage, Declared, Effect, Finding as FindingOut, Honours,
+    HostCoverage, Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, Job as JobOut,
+    Listener as ListenerOut, LogLine, OomEvent as OomEventOut, OuterHeader, Participant, RankAddress, Report, Scan,
+    ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
@@ -612,7 +613,14 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
             may_be_nat: m.nat.contains(&a),
         }),
         cause: i.cause,
-        chance: None,
+        chance: i.chance.as_ref().map(|c| Chance {
+            expected_per_year: c.expected_per_year,
+            window_seconds: Some(c.window),
+            method: Some(match c.expected_per_year {
+                Some(e) => format!("{} ({})", in_words(e), c.method),
+                None => c.method.clone(),
+            }),
+        }),
         survivors: i
             .survivors
             .iter()

@@ -67,6 +67,7 @@ pub fn analyze(options: &Options) -> Analysis {
     let line = progress.line(options);
     let mut intake = reading::intake(options);
     let mut logs = logs::read_all(options, &intake.inputs, &intake.names, middle(&intake.first), &progress);
+    let log_days = log_days(&logs.summaries);
     let mut sightings: Vec<OomSighting> =
         logs.summaries.iter_mut().flat_map(|s| std::mem::take(&mut s.sightings)).collect();
     for facts in logs.summaries.iter().flat_map(|s| &s.facts) {
@@ -91,6 +92,7 @@ pub fn analyze(options: &Options) -> Analysis {
     let mut findings = observe::findings(&studied, &gathered);
     findings.extend(quiet::findings(&studied, &gathered));
     findings.extend(network.findings.iter().cloned());
+    findings.extend(observe::misdirected(&sets, &names));
     if !options.sources.is_empty() {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }
@@ -117,6 +119,7 @@ pub fn analyze(options: &Options) -> Analysis {
         listeners: &studied,
         names: &names,
         watch: &watch,
+        log_days: &log_days,
         window: options.window,
         max_lag: options.max_lag,
         curves: &logs.curves,
@@ -402,6 +405,22 @@ fn unknown_hosts(options: &Options, names: &Names, events: &[OomEvent], sets: &[
         .filter(|(_, host)| !known(host))
         .map(|(flag, host)| format!("{flag} {host}=…: no input has a host of that name"))
         .collect()
+}
+
+/// How many days the logs of each host reach, by short name. A log of several hosts counts for each host it names.
+fn log_days(summaries: &[oom::LogSummary]) -> BTreeMap<String, f64> {
+    let mut days: BTreeMap<String, f64> = BTreeMap::new();
+    for s in summaries {
+        let (Some(first), Some(last)) = (s.first, s.last) else { continue };
+        let reach = (last.seconds_since(first) / 86_400.0).max(0.0);
+        let hosts: BTreeSet<String> =
+            s.host.iter().map(String::as_str).chain(s.sightings.iter().filter_map(|x| x.host())).map(short).collect();
+        for host in hosts {
+            let slot = days.entry(host).or_default();
+            *slot = slot.max(reach);
+        }
+    }
+    days
 }
 
 fn untimed_note(untimed: &[OomSighting]) -> Option<String> {

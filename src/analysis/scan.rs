@@ -11,6 +11,9 @@ use crate::time::Timestamp;
 
 use super::track::{Interest, Tracked};
 
+/// Magics that are remembered; a host runs a few communicators.
+const MAX_MAGICS: usize = 4096;
+
 /// What a scan looks for and what it may keep.
 #[derive(Clone)]
 pub struct ScanOptions {
@@ -79,6 +82,11 @@ struct Flows {
     tracked_bytes: usize,
     activity: BTreeMap<Endpoint, Activity>,
     done: Vec<FlowObservation>,
+    /// Flows that ended early, and where in `done` they are.
+    early: Vec<(u32, usize)>,
+    /// Magics of NCCL's communicators so far: their later connections are known by them at once, and the set need not
+    /// be read again for those.
+    magics: HashSet<u64>,
     counters: ScanCounters,
 }
 
@@ -100,6 +108,8 @@ impl SetScan {
                 tracked_bytes: 0,
                 activity: BTreeMap::new(),
                 done: Vec::new(),
+                early: Vec::new(),
+                magics: HashSet::new(),
                 counters: ScanCounters::default(),
             },
         }
@@ -109,8 +119,7 @@ impl SetScan {
     #[inline]
     pub fn packet(&mut self, capture: u32, packet: &Packet<'_>) {
         self.flows.counters.packets += 1;
-        if self.flows.options.only.is_none()
-            && let Some(glance) = glance(packet)
+        if let Some(glance) = glance(packet)
             && self.flows.table.pass(&glance, packet.time)
         {
             self.decoder.passed();
@@ -133,6 +142,7 @@ impl SetScan {
             self.flows.close(slot);
         }
         let mut flows = self.flows;
+        flows.count_early();
         flows.counters.evicted_flows = flows.table.evicted();
         flows.done.sort_by_key(|f| (f.record.first, f.record.first_packet));
         debug_assert_eq!(self.set, flows.set);
@@ -184,7 +194,7 @@ impl Flows {
         let port = record.server().port;
         let all = self.options.only.is_some();
         let store = all || self.options.ports.contains(port);
-        let nccl = all || self.options.nccl_ports.contains(port);
+        let nccl = all || self.options.nccl_ports.contains(port) || self.has_magic(record, segment);
         let interest = Interest { store: store.into(), nccl: nccl.into() }.or(|| Interest::of_first(record, segment));
         if interest.is_none() {
             self.dismiss(flow, segment, time, packet);
@@ -207,6 +217,13 @@ impl Flows {
         if self.tracked_bytes > self.options.max_tracked_bytes {
             self.shed(slot as usize);
         }
+    }
+
+    fn has_magic(&self, record: &FlowRecord, segment: &Segment<'_>) -> bool {
+        let head = segment.payload.get(..8).and_then(|head| head.try_into().ok());
+        !self.magics.is_empty()
+            && segment.src == record.client()
+            && head.is_some_and(|head| self.magics.contains(&u64::from_le_bytes(head)))
     }
 
     fn dismiss(&mut self, flow: u32, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
@@ -232,6 +249,9 @@ impl Flows {
         }
         let after = tracked.bytes();
         self.tracked_bytes = (self.tracked_bytes + after).saturating_sub(before);
+        if self.magics.len() < MAX_MAGICS {
+            self.magics.extend(step.magic);
+        }
         if step.dismissed {
             let flow = tracked.flow;
             let heads = self.options.keep_heads.then(|| tracked.heads());
@@ -241,6 +261,10 @@ impl Flows {
             let record = self.table.record_mut(flow);
             record.state = FlowState::Dismissed;
             record.set_heads(heads);
+        } else if step.bulk {
+            // Data that is only counted costs one look-up a packet from here on.
+            self.early.push((tracked.flow, self.done.len()));
+            self.close(slot);
         } else if !self.table.record(tracked.flow).is_live() {
             // Replaced by a flow with the same ports: nothing more will come.
             self.close(slot);
@@ -265,6 +289,21 @@ impl Flows {
         }
     }
 
+    /// What the records of flows that ended early say now, their observations say too.
+    fn count_early(&mut self) {
+        for (flow, at) in std::mem::take(&mut self.early) {
+            let record = self.table.record(flow);
+            let Some(seen) = self.done.get_mut(at) else { continue };
+            // The table may have forgotten it and used its place again.
+            if record.first_packet == seen.record.first_packet && record.server() == seen.record.server() {
+                seen.record = record.clone();
+                if let Some(nccl) = &mut seen.nccl {
+                    nccl.count_bulk(record.bytes);
+                }
+            }
+        }
+    }
+
     /// Gives up the eighth of the tracked flows that has been idle longest, by packet time.
     fn shed(&mut self, newest: usize) {
         let mut idle: Vec<(Timestamp, usize)> = self
@@ -281,6 +320,45 @@ impl Flows {
                 self.counters.evicted_bytes += tracked.bytes() as u64;
             }
             self.close(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Limits, Reader};
+
+    /// Flows of NET/Socket end early, and are known with all that came later: their ends, and every byte.
+    #[test]
+    fn net_flows_end_early_and_lose_nothing() {
+        let options = ScanOptions {
+            ports: PortSet::default(),
+            nccl_ports: PortSet::default(),
+            only: None,
+            max_flows: 4096,
+            max_tracked_bytes: 1 << 24,
+            keep_heads: false,
+        };
+        let mut scan = SetScan::new(0, options);
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/nccl/2.26.2-real-4ranks-netsocket.pcap");
+        let mut reader = Reader::open(std::path::Path::new(path), &Limits::default()).unwrap();
+        let mut open = 0;
+        while let Some(packet) = reader.next().unwrap() {
+            scan.packet(0, &packet);
+            open = open.max(scan.flows.early.len());
+        }
+        assert_eq!(open, 24);
+        let seen = scan.finish();
+        let net: Vec<&FlowObservation> =
+            seen.flows.iter().filter(|f| f.nccl.as_ref().is_some_and(|n| n.net_index.is_some())).collect();
+        assert_eq!(net.len(), 24);
+        for f in net {
+            let record = seen.records.iter().find(|r| r.first_packet == f.record.first_packet).unwrap();
+            assert_eq!((f.record.packets, f.record.last), (record.packets, record.last));
+            assert!(f.record.client_closed().is_some() && f.record.state == FlowState::Dismissed);
+            let nccl = f.nccl.as_ref().unwrap();
+            assert_eq!((nccl.bytes, nccl.bulk[0]), (f.record.bytes, f.record.bytes[0] - 13));
         }
     }
 }

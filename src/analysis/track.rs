@@ -72,6 +72,14 @@ impl Interest {
         Interest::of_bytes(segment.payload, !record.direction_known)
     }
 
+    /// The magic of a communicator that these first bytes of a client begin with, where they are NCCL's for certain or
+    /// by their shape. It is random, so connections that begin with it are that communicator's.
+    fn magic(self, client: &[u8]) -> Option<u64> {
+        let magic = u64::from_le_bytes(client.get(..8)?.try_into().ok()?);
+        let bare = magic as u32 <= 0xffff || magic == nccl::SOCKET_MAGIC;
+        (self.nccl == Match::Yes && !bare).then_some(magic)
+    }
+
     /// This, where it says anything, else what `other` says.
     pub(crate) fn or(self, other: impl FnOnce() -> Interest) -> Interest {
         if self.is_none() { other() } else { self }
@@ -91,6 +99,10 @@ impl Interest {
 #[derive(Default)]
 pub(crate) struct Step {
     pub(crate) dismissed: bool,
+    /// The magic of the communicator that it is known to belong to since this segment.
+    pub(crate) magic: Option<u64>,
+    /// From here on it carries data that is only counted.
+    pub(crate) bulk: bool,
     pub(crate) duplicate: bool,
     pub(crate) server_active: bool,
 }
@@ -251,6 +263,8 @@ pub(crate) struct Tracked {
     pub(crate) flow: u32,
     sides: [Side; 2],
     decided: bool,
+    /// Whether its magic was told, or will not be.
+    told: bool,
     heard: Heard,
     outer: Vec<OuterLayer>,
     midstream: bool,
@@ -265,6 +279,7 @@ impl Tracked {
             flow,
             sides: [Side::new(record.isn(Direction::ToServer)), Side::new(record.isn(Direction::ToClient))],
             decided: false,
+            told: false,
             heard: Heard::default(),
             outer: segment.outer.to_vec(),
             midstream: record.isn(Direction::ToServer).is_none(),
@@ -302,6 +317,12 @@ impl Tracked {
 
     pub(crate) fn is_decided(&self) -> bool {
         self.decided
+    }
+
+    /// The magic of its communicator, once its first bytes say that it is NCCL's.
+    fn magic(&self) -> Option<u64> {
+        let head = self.sides[0].keeper.head(HEAD_BYTES);
+        Interest::of_bytes(&head, self.midstream).magic(&head)
     }
 
     /// Memory taken, in bytes.
@@ -347,6 +368,11 @@ impl Tracked {
         if !self.decided {
             step.dismissed = self.settle(record);
         }
+        if self.decided && !self.told && direction == Direction::ToServer && segment.wire_length > 0 {
+            step.magic = self.magic();
+            self.told = step.magic.is_some() || record.bytes[0] > HEAD_BYTES as u64;
+        }
+        step.bulk = self.heard.nccl.as_ref().is_some_and(|n| n.is_bulk());
         step
     }
 
@@ -370,7 +396,7 @@ impl Tracked {
         }
     }
 
-    /// Ends both streams.
+    /// Ends both streams. Counts of a flow that ended early are taken from its record.
     pub(crate) fn finish(mut self, record: FlowRecord, set: u32) -> FlowObservation {
         for direction in [Direction::ToServer, Direction::ToClient] {
             let Side { assembler, keeper, .. } = &mut self.sides[direction.index()];

@@ -121,6 +121,9 @@ fn severity(text: &str) -> Result<Severity, String> {
 
 /// Runs it.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    if a.output.redact && (a.carve.is_some() || a.annotate.is_some()) {
+        anyhow::bail!("--redact does not go with --carve or --annotate: these hold packets as they were");
+    }
     let mut options = Options {
         arguments: arguments.iter().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
         paths: a.paths,

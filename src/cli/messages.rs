@@ -6,8 +6,8 @@ use super::exit::Exit;
 use super::output::complain;
 use super::select::{SelectArgs, Selected};
 use crate::analysis::walk;
-use crate::flows::{Align, Columns, Item, Keep, MessageLine, Messages};
-use crate::protocol::tcpstore::{Dialect, Operation};
+use crate::flows::{Align, Columns, Item, KINDS, Keep, MessageLine, Messages, Tongue};
+use crate::protocol::tcpstore::Dialect;
 use crate::report::escape;
 use crate::stream::Direction;
 
@@ -19,14 +19,15 @@ use crate::stream::Direction;
   rdzvscope messages node-a.pcap --host 192.0.2.250 -x
   rdzvscope messages captures/ --undecoded
 
-A line a request, with its answer; callbacks of watched keys have lines of their own.
+A line a request to a store, with its answer; callbacks of watched keys have lines of their own, and so has every
+message of NCCL. Data of NCCL's NET/Socket and of Gloo's pairs is one line, bulk, a direction.
 Exit status: 0; 1 with --undecoded when bytes are left over; 2 trouble.")]
 pub(super) struct Args {
     #[command(flatten)]
     select: SelectArgs,
-    /// Only these query types
+    /// Only these query types, or kinds of NCCL's messages
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = query)]
-    query: Vec<Operation>,
+    query: Vec<&'static str>,
     /// Only messages whose first key contains this
     #[arg(long, value_name = "TEXT")]
     key: Option<String>,
@@ -52,11 +53,11 @@ enum Form {
     Jsonl,
 }
 
-fn query(text: &str) -> Result<Operation, String> {
-    let plain = |s: &str| s.replace(['_', '-'], "").to_ascii_uppercase();
-    let mut all = Dialect::ALL.iter().flat_map(|d| d.operations());
-    all.find(|o| plain(o.name()) == plain(text)).copied().ok_or_else(|| {
-        let mut names: Vec<&str> = Dialect::ALL.iter().flat_map(|d| d.operations()).map(|o| o.name()).collect();
+fn query(text: &str) -> Result<&'static str, String> {
+    let plain = |s: &str| s.replace(['_', '-', ' '], "").to_ascii_uppercase();
+    let all = || Dialect::ALL.iter().flat_map(|d| d.operations()).map(|o| o.name()).chain(KINDS);
+    all().find(|o| plain(o) == plain(text)).ok_or_else(|| {
+        let mut names: Vec<&str> = all().collect();
         names.sort_unstable();
         names.dedup();
         format!("one of {} was required, {text:?} was there", names.join(", "))
@@ -103,7 +104,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
 
 impl Args {
     fn wants(&self, m: &MessageLine) -> bool {
-        let query = self.query.is_empty() || self.query.iter().any(|q| q.name() == m.query);
+        let query = self.query.is_empty() || self.query.iter().any(|q| *q == m.query);
         let key = self.key.as_ref().is_none_or(|wanted| {
             let key = m.key.as_ref().map_or(&[][..], |k| &k.bytes);
             memchr::memmem::find(key, wanted.as_bytes()).is_some()
@@ -160,6 +161,8 @@ impl List {
 
 /// Columns that a key gets.
 const KEY: usize = 30;
+/// Columns that a line below a message gets.
+const REST: usize = 96;
 
 fn cells(m: &MessageLine) -> Vec<String> {
     let time = m.time.to_utc().format("%H:%M:%S%.6f").to_string();
@@ -169,6 +172,9 @@ fn cells(m: &MessageLine) -> Vec<String> {
         let room = KEY.saturating_sub(more.len());
         key = format!("{}{more}", m.key_text(room).unwrap_or_default());
     }
+    if let Some((detail, _)) = details(m) {
+        key = detail;
+    }
     if let Some((field, declared, delivered)) = m.unfinished {
         key = escape::clean(format!("{delivered} of {declared}, {field}").as_bytes(), KEY);
     }
@@ -177,7 +183,7 @@ fn cells(m: &MessageLine) -> Vec<String> {
         time,
         m.packet.to_string(),
         m.flow.to_string(),
-        format!("{}{doubt}", m.dialect.name()),
+        format!("{}{doubt}", m.tongue.short()),
         m.query.to_string(),
         key,
         m.value_bytes.map_or(String::new(), |n| n.to_string()),
@@ -185,11 +191,22 @@ fn cells(m: &MessageLine) -> Vec<String> {
     ]
 }
 
+/// What a message of NCCL says: as much of it as a column holds, and the rest.
+fn details(m: &MessageLine) -> Option<(String, String)> {
+    let text = m.detail.as_ref()?;
+    let (first, rest) = text.split_once(", ").unwrap_or((text, ""));
+    let shown = escape::clean(first.as_bytes(), KEY);
+    Some((shown, escape::clean(rest.as_bytes(), REST)))
+}
+
 fn answer(m: &MessageLine) -> String {
     if m.unfinished.is_some() {
         return "(unfinished)".to_string();
     }
-    let Some(a) = &m.answer else { return String::new() };
+    let Some(a) = &m.answer else {
+        let back = !matches!(m.tongue, Tongue::Store(_)) && m.direction == Direction::ToClient.name();
+        return if back { "to the client" } else { "" }.to_string();
+    };
     // A pong's number is the process id that the client sent.
     let number = a.number.filter(|_| a.kind != "pong").map_or(String::new(), |n| format!(" {n}"));
     let kind = if a.kind == "number" { "" } else { a.kind };
@@ -203,6 +220,9 @@ fn answer(m: &MessageLine) -> String {
 
 fn below(m: &MessageLine) -> io::Result<Vec<String>> {
     let mut text = Vec::new();
+    if let Some((_, rest)) = details(m).filter(|(_, rest)| !rest.is_empty()) {
+        writeln!(text, "{rest}")?;
+    }
     if let Some(value) = &m.value {
         writeln!(text, "value {}", escape::clean(value, 90))?;
     }
@@ -220,9 +240,10 @@ mod tests {
 
     #[test]
     fn query_types_are_known_by_their_names() {
-        assert_eq!(query("compare_set"), Ok(Operation::CompareSet));
-        assert_eq!(query("GETNUMKEYS"), Ok(Operation::GetNumKeys));
-        assert_eq!(query("watch-key"), Ok(Operation::WatchKey));
+        assert_eq!(query("compare_set"), Ok("COMPARE_SET"));
+        assert_eq!(query("GETNUMKEYS").map(|q| q.len() > 5), Ok(true));
+        assert_eq!(query("watch-key"), Ok("WATCH_KEY"));
+        assert_eq!(query("net_index"), Ok("NET index"));
         assert!(query("FETCH").unwrap_err().contains("QUEUE_PUSH"));
     }
 }

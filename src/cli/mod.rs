@@ -4,11 +4,13 @@ mod analyze;
 mod args;
 mod complete;
 mod doctor;
+mod decoy;
 mod exit;
 mod explain;
 mod messages;
 mod oom;
 mod output;
+mod prescan;
 mod select;
 mod spool;
 mod stop;
@@ -51,6 +53,10 @@ enum Command {
     Oom(oom::Args),
     /// What is missing here, and the fix: rights, disk, clocks, libpcap, Landlock
     Doctor(doctor::Args),
+    /// What a scan would do to each server, before it is run
+    Prescan(prescan::Args),
+    /// A listener that answers as a server of a release would, and never allocates
+    Decoy(decoy::Args),
     /// What a rule means, why it matters, what to do
     Explain(explain::Args),
     /// Shell completions
@@ -71,6 +77,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Streams(a) => streams::run(a),
         Command::Oom(a) => oom::run(a),
         Command::Doctor(a) => doctor::run(&a),
+        Command::Prescan(a) => prescan::run(a),
+        Command::Decoy(a) => decoy::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut Cli::command()),
         Command::Man(a) => complete::man(a, &Cli::command()),

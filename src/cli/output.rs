@@ -55,6 +55,9 @@ pub(super) struct OutputArgs {
     /// Show what is otherwise only counted
     #[arg(short, long)]
     pub(super) verbose: bool,
+    /// Replace names of hosts, addresses, run ids and contents by tokens that stay the same
+    #[arg(long)]
+    pub(super) redact: bool,
     /// Print nothing; only the exit status tells
     #[arg(short, long, conflicts_with = "verbose")]
     pub(super) quiet: bool,
@@ -66,6 +69,8 @@ impl OutputArgs {
         if self.quiet && self.output.is_none() {
             return Ok(());
         }
+        let redacted = self.redact.then(|| crate::report::redacted(report));
+        let report = redacted.as_ref().unwrap_or(report);
         match &self.output {
             Some(path) => {
                 let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;

@@ -1,8 +1,8 @@
 //! One connection to a store, judged: the store rules.
 
+use crate::finding::finding_id;
 use crate::finding::types::{Declared, Effect, Finding, Stray};
-use crate::finding::{finding_id, rule};
-use crate::protocol::listener::{Candidate, Connection, Listener, Observed, observed};
+use crate::protocol::listener::{Candidate, Connection, KnownBy, Listener, Observed, observed};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{self, identify};
 use crate::protocol::tcpstore::server::{self, Field, Outcome as ModelOutcome, Policy, Verdict};
@@ -101,12 +101,14 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
         .collect();
     let settled = settled(&effects);
     let chosen = settled.or_else(|| commonest(&effects));
-    let claim = effects.iter().filter(|(_, e, _)| claims(e)).map(|(_, e, _)| e.allocates_bytes.unwrap_or(0)).max();
+    // What would be allocated if the kernel granted everything: a claim stays one when it is refused.
+    let granted = |k: Candidate| server::verdict(&k.server().on(Policy::Always), &segments);
+    let would = |v: &Verdict| (v.outcome == ModelOutcome::Allocates).then_some(v.allocates_bytes.unwrap_or(0));
+    let claim = effects.iter().filter_map(|(k, _, v)| would(v).or_else(|| would(&granted(*k)))).max();
+    let told = claim.is_some() && policy.known() && !effects.iter().any(|(_, e, _)| claims(e));
     let mismatch = is_store_client(&named);
-    let refused = match seen {
-        Observed::Closed(after) => claim.is_some_and(|c| c >= WARNING_BYTES) && after <= REFUSAL_SECONDS,
-        _ => false,
-    };
+    let refused = claim.is_some_and(|c| c >= WARNING_BYTES)
+        && (told || matches!(seen, Observed::Closed(after) if after <= REFUSAL_SECONDS));
     let (rule, severity) = match (claim, refused) {
         (Some(_), true) if mismatch => ("version-mismatch", Severity::Warning),
         (Some(_), true) => ("store-claim-refused", Severity::Warning),
@@ -128,14 +130,16 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     let first = &o.kept[0][0];
     let (offset, packet, time) = place.unwrap_or((0, first.packet, first.time));
     let mut f = base(listener, o, rule, offset, packet, time);
-    f.severity = severity;
+    // Only the client says that a store is there: no more than a warning, until a log or a port says so too.
+    let hearsay = listener.known_by == KnownBy::Client && listener.named_by.is_none();
+    f.severity = if hearsay { severity.min(Severity::Warning) } else { severity };
     if let Some((k, e, _)) = chosen {
         f.query = e.query;
         f.declared = e.declared.clone();
         f.delivered = o.facts(k.dialect).and_then(|f| f.unfinished).map(|u| u.delivered);
     }
     f.stray = Some(Stray { protocol: named.protocol.to_string(), tool: named.tool, probe: named.nmap_probe });
-    f.explanation = explain(&named, chosen.map(|(_, e, _)| e), listener.dialect(), seen, refused);
+    f.explanation = explain(&named, chosen.map(|(_, e, _)| e), &effects, listener.dialect(), seen, refused);
     f.effect = settled.map(|(_, e, _)| e.clone());
     f.effects = effects.into_iter().map(|(_, e, _)| e).collect();
     f.evidence.extend(after(seen, refused));
@@ -233,9 +237,24 @@ fn harmless(listener: &Listener, o: &FlowObservation, named: &stray::Stray) -> &
     "unknown-query-type"
 }
 
+/// The releases that read the bytes as `effect` says; where the listener's dialect is not known, all that do.
+fn readers(effect: &Effect, effects: &[(Candidate, Effect, Verdict)], dialect: Option<Dialect>) -> String {
+    if let Some(d) = dialect {
+        return d.releases().to_string();
+    }
+    let same =
+        |e: &Effect| (e.query, e.allocates_bytes, e.outcome) == (effect.query, effect.allocates_bytes, effect.outcome);
+    let mut releases: Vec<&str> =
+        effects.iter().filter(|(_, e, _)| same(e)).map(|(k, _, _)| k.dialect.releases()).collect();
+    releases.dedup();
+    let short: Vec<&str> = releases.iter().map(|r| r.strip_prefix("PyTorch ").unwrap_or(r)).collect();
+    format!("PyTorch {}", short.join(" or "))
+}
+
 fn explain(
     named: &stray::Stray,
     effect: Option<&Effect>,
+    effects: &[(Candidate, Effect, Verdict)],
     dialect: Option<Dialect>,
     seen: Observed,
     refused: bool,
@@ -246,15 +265,15 @@ fn explain(
         (None, protocol) => protocol.to_string(),
     };
     let detail = named.detail.as_deref().map_or(String::new(), |d| format!(" [{d}]"));
-    let reads = match (effect, dialect) {
-        (Some(e), Some(d)) => format!(" {} reads it so: {}", d.releases(), e.explanation),
-        (Some(e), None) => format!(" Read as dialect {} ({}): {}", e.dialect, e.dialect.releases(), e.explanation),
-        (None, _) => String::new(),
+    let reads = match effect {
+        Some(e) => format!(" {} reads it so: {}", readers(e, effects, dialect), e.explanation),
+        None => String::new(),
     };
     let after = match (refused, seen) {
         (true, Observed::Closed(s)) => {
             format!(" The connection was closed {:.1} ms later: the kernel refused the allocation.", s * 1e3)
         }
+        (true, _) => " By what was said of this host, its kernel refuses the allocation.".to_string(),
         _ => String::new(),
     };
     format!("The client sent {what}{detail} to a store.{reads}{after}")
@@ -309,31 +328,15 @@ pub(crate) fn base(
     if !packets.contains(&packet) {
         packets.push(packet);
     }
+    let id = finding_id(rule_id, o.client(), o.server(), sequence, &bytes);
     Finding {
-        id: finding_id(rule_id, o.client(), o.server(), sequence, &bytes),
-        rule: rule_id,
-        severity: rule(rule_id).map_or(Severity::Notice, |r| r.severity),
-        time,
-        packet: Some(packet),
         packets,
-        sightings: Vec::new(),
-        source: o.client(),
-        target: o.server(),
         protocol: Some("tcpstore"),
         dialect: listener.dialect(),
         dialect_candidates: listener.dialects(),
-        query: None,
         stream_offset: Some(offset),
         bytes,
-        alternate_bytes: None,
-        declared: None,
-        delivered: None,
-        occurrences: 1,
-        stray: None,
-        effects: Vec::new(),
-        effect: None,
-        listener_outcome: None,
-        explanation: String::new(),
         evidence: listener.evidence.iter().map(|e| e.text.clone()).collect(),
+        ..Finding::new(rule_id, id, time, Some(packet), o.client(), o.server())
     }
 }

@@ -68,32 +68,12 @@ pub fn judge(listener: &Listener, claims: &[&Finding]) -> Vec<Finding> {
 
 fn about(listener: &Listener, rule: &'static str, like: Option<&Finding>) -> Finding {
     let source = like.map_or(listener.endpoint, |f| f.source);
+    let time = like.map_or_else(Default::default, |f| f.time);
     Finding {
-        id: String::new(),
-        rule,
-        severity: crate::finding::rule(rule).map_or(Severity::Notice, |r| r.severity),
-        time: like.map_or_else(Default::default, |f| f.time),
-        packet: None,
-        packets: Vec::new(),
-        sightings: Vec::new(),
-        source,
-        target: listener.endpoint,
         protocol: Some("tcpstore"),
         dialect: listener.dialect(),
         dialect_candidates: listener.dialects(),
-        query: None,
-        stream_offset: None,
-        bytes: Vec::new(),
-        alternate_bytes: None,
-        declared: None,
-        delivered: None,
-        occurrences: 1,
-        stray: None,
-        effects: Vec::new(),
-        effect: None,
-        listener_outcome: None,
-        explanation: String::new(),
-        evidence: Vec::new(),
+        ..Finding::new(rule, String::new(), time, None, source, listener.endpoint)
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod claim;
 pub mod fate;
+pub mod foreign;
 mod identity;
 mod rule;
 mod types;

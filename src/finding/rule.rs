@@ -49,6 +49,15 @@ harmless.",
         remedy: CLOSE_IT,
     },
     Rule {
+        id: "foreign-server",
+        severity: Severity::Notice,
+        title: "a store client answered by another service",
+        meaning: "A PyTorch client connected to what it takes for the store and was answered in another protocol: the \
+port belongs to something else, or the address does. The client reads those bytes as lengths and may ask for as much \
+memory itself.",
+        remedy: "Look at MASTER_ADDR and MASTER_PORT of the job, and at what else listens there (ss -ltnp).",
+    },
+    Rule {
         id: "listener-died",
         severity: Severity::Critical,
         title: "a listener that accepted connections and then was gone",

@@ -61,6 +61,46 @@ pub struct Finding {
     pub evidence: Vec<String>,
 }
 
+impl Finding {
+    /// A finding of `rule` (with its severity) at `time`, about `packet`, with everything else still to be said.
+    pub fn new(
+        rule: &'static str,
+        id: String,
+        time: Timestamp,
+        packet: Option<PacketRef>,
+        source: Endpoint,
+        target: Endpoint,
+    ) -> Finding {
+        Finding {
+            id,
+            rule,
+            severity: super::rule(rule).map_or(Severity::Notice, |r| r.severity),
+            time,
+            packet,
+            packets: packet.into_iter().collect(),
+            sightings: Vec::new(),
+            source,
+            target,
+            protocol: None,
+            dialect: None,
+            dialect_candidates: Vec::new(),
+            query: None,
+            stream_offset: None,
+            bytes: Vec::new(),
+            alternate_bytes: None,
+            declared: None,
+            delivered: None,
+            occurrences: 1,
+            stray: None,
+            effects: Vec::new(),
+            effect: None,
+            listener_outcome: None,
+            explanation: String::new(),
+            evidence: Vec::new(),
+        }
+    }
+}
+
 /// A claim: what a message declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {

@@ -4,10 +4,50 @@ use serde::Serialize;
 
 use super::fields::MarkedField;
 use crate::net::Endpoint;
+use crate::protocol::nccl::Versions;
 use crate::protocol::tcpstore::{Dialect, Field};
 use crate::time::Timestamp;
 
-/// A request with its answer, or a callback of a watched key.
+/// What a message is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tongue {
+    /// A store's dialect.
+    Store(Dialect),
+    /// NCCL, of one of these releases.
+    Nccl(Versions),
+    /// Gloo.
+    Gloo,
+}
+
+impl Tongue {
+    /// The protocol.
+    pub fn protocol(self) -> &'static str {
+        match self {
+            Tongue::Store(_) => "tcpstore",
+            Tongue::Nccl(_) => "nccl",
+            Tongue::Gloo => "gloo",
+        }
+    }
+
+    /// As documents spell it: the store's dialect, NCCL's range of releases.
+    pub fn text(self) -> String {
+        match self {
+            Tongue::Store(d) => d.name().to_string(),
+            Tongue::Nccl(v) => v.to_string(),
+            Tongue::Gloo => "gloo".to_string(),
+        }
+    }
+
+    /// In few columns.
+    pub fn short(self) -> &'static str {
+        match self {
+            Tongue::Store(d) => d.name(),
+            other => other.protocol(),
+        }
+    }
+}
+
+/// A request to a store with its answer, a callback of a watched key, or a message of NCCL or Gloo.
 #[derive(Clone, Debug)]
 pub struct MessageLine {
     /// When its last byte was seen.
@@ -20,21 +60,23 @@ pub struct MessageLine {
     pub flow: u64,
     /// The client.
     pub client: Endpoint,
-    /// The store.
+    /// The listener.
     pub server: Endpoint,
     /// `to-server` for requests, `to-client` for callbacks.
     pub direction: &'static str,
-    /// The dialect it was read in.
-    pub dialect: Dialect,
-    /// The dialects that fit the listener.
+    /// What it was read in.
+    pub tongue: Tongue,
+    /// Of a store: the dialects that fit the listener.
     pub candidates: Vec<Dialect>,
-    /// The query type, by PyTorch's own name.
+    /// The query type, by PyTorch's own name; of NCCL and Gloo the kind of message.
     pub query: &'static str,
     /// The first key, bounded.
     pub key: Option<Field>,
     /// How many keys it names.
     pub key_count: u64,
-    /// The number it carries: ADD's delta, BARRIER's world size.
+    /// What a message of NCCL says, in words.
+    pub detail: Option<String>,
+    /// The number it carries: ADD's delta, BARRIER's world size, a rank.
     pub number: Option<i64>,
     /// The length of the value it carries, or of the value that it is answered with.
     pub value_bytes: Option<u64>,
@@ -87,7 +129,7 @@ struct Document<'a> {
     packet: u64,
     flow: String,
     direction: &'static str,
-    dialect: &'static str,
+    dialect: String,
     query: &'static str,
     key: Option<String>,
     key_bytes: Option<u64>,
@@ -98,6 +140,8 @@ struct Document<'a> {
     stream_offset: u64,
     length: u64,
     dialect_candidates: Vec<&'static str>,
+    protocol: &'static str,
+    detail: Option<String>,
     flow_number: u64,
     key_count: u64,
     number: Option<i64>,
@@ -139,6 +183,11 @@ impl MessageLine {
         Some(text)
     }
 
+    /// What it says, made safe to show.
+    pub fn detail_text(&self, columns: usize) -> Option<String> {
+        self.detail.as_ref().map(|d| crate::report::escape::clean(d.as_bytes(), columns))
+    }
+
     /// As JSON; `labels` names captures by index.
     pub fn json(&self, labels: &[String]) -> serde_json::Result<String> {
         serde_json::to_string(&Document {
@@ -148,7 +197,7 @@ impl MessageLine {
             packet: self.packet,
             flow: flow_name(self.client, self.server),
             direction: self.direction,
-            dialect: self.dialect.name(),
+            dialect: self.tongue.text(),
             query: self.query,
             key: self.key_text(TEXT),
             key_bytes: self.key.as_ref().map(|k| k.length),
@@ -159,6 +208,8 @@ impl MessageLine {
             stream_offset: self.offset,
             length: self.length,
             dialect_candidates: self.candidates.iter().map(|d| d.name()).collect(),
+            protocol: self.tongue.protocol(),
+            detail: self.detail_text(TEXT),
             flow_number: self.flow,
             key_count: self.key_count,
             number: self.number,
@@ -180,6 +231,7 @@ impl MessageLine {
         let fields = |f: &[MarkedField]| f.iter().map(MarkedField::bytes).sum::<usize>();
         size_of::<Self>()
             + self.key.as_ref().map_or(0, |k| k.bytes.capacity())
+            + self.detail.as_ref().map_or(0, String::capacity)
             + self.value.as_ref().map_or(0, Vec::capacity)
             + self.candidates.capacity()
             + fields(&self.fields)
@@ -195,7 +247,7 @@ pub struct Undecoded {
     pub capture: u32,
     /// The client.
     pub client: Endpoint,
-    /// The store.
+    /// The listener.
     pub server: Endpoint,
     /// `to-server` or `to-client`.
     pub direction: &'static str,

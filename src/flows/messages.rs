@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::coverage::Coverage;
 use super::fields::{of_answer, of_request};
-use super::message::{AnswerLine, MessageLine, Undecoded};
+use super::message::{AnswerLine, MessageLine, Tongue, Undecoded};
+use super::nccl::Talk;
+use super::pair::Pair;
 use super::selection::Selection;
+use super::told::Told;
 use crate::analysis::{Closed, Knowledge, Visit};
 use crate::net::Endpoint;
 use crate::protocol::tcpstore::{
@@ -41,7 +44,7 @@ pub struct Keep {
 /// Where a line stands in the order: time, capture, packet, and a number that tells those of one packet apart.
 type Place = (Timestamp, u32, u64, u64);
 
-/// Decodes the selected flows to stores.
+/// Decodes the selected flows to stores, NCCL's listeners and Gloo's pairs.
 ///
 /// Lines wait until all captures are read, so that they come in order of time. When what waits takes more than its
 /// share of memory, the earlier half goes out, in order, without the answers that have not come yet.
@@ -60,8 +63,15 @@ pub struct Messages<'a, S> {
 
 /// One flow.
 pub struct Open {
-    connection: Connection,
+    speaker: Speaker,
     flow: Flow,
+}
+
+/// Who reads it.
+enum Speaker {
+    Store(Box<Connection>),
+    Nccl(Box<Talk>),
+    Gloo(Box<Pair>),
 }
 
 struct Flow {
@@ -69,7 +79,7 @@ struct Flow {
     capture: u32,
     client: Endpoint,
     server: Endpoint,
-    dialect: Dialect,
+    tongue: Tongue,
     candidates: Vec<Dialect>,
     head: Vec<u8>,
     /// The packet with the client's last byte so far.
@@ -77,7 +87,7 @@ struct Flow {
     /// Requests that may still be answered: their ids and where their lines stand.
     unanswered: VecDeque<(u64, Place)>,
     coverage: [Coverage; 2],
-    /// A store's client spoke, or the store answered one: not merely bytes that could be a request.
+    /// One of the protocol's own spoke, or was answered: not merely bytes that could be a message.
     recognised: bool,
 }
 
@@ -120,6 +130,26 @@ impl<'a, S: FnMut(Item) -> bool> Messages<'a, S> {
             self.hand_on(self.max_bytes / 2);
         }
         place
+    }
+
+    /// Messages of NCCL and Gloo. What is unfinished accounts for nothing.
+    fn told(&mut self, flow: &mut Flow, told: Vec<Told>) {
+        for t in told {
+            if t.unfinished.is_none()
+                && let Some(coverage) = flow.coverage.get_mut(t.direction.index())
+            {
+                coverage.message(t.offset, t.length);
+            }
+            let mut line = flow.line(t.query, t.time, t.packet);
+            line.direction = t.direction.name();
+            line.detail = Some(t.detail).filter(|d| !d.is_empty());
+            line.number = t.number;
+            line.value_bytes = t.bytes;
+            line.offset = t.offset;
+            line.length = t.length;
+            line.unfinished = t.unfinished;
+            self.push(line);
+        }
     }
 
     fn decoded(&mut self, flow: &mut Flow, event: Decoded) {
@@ -240,11 +270,12 @@ impl Flow {
             client: self.client,
             server: self.server,
             direction: Direction::ToServer.name(),
-            dialect: self.dialect,
+            tongue: self.tongue,
             candidates: self.candidates.clone(),
             query,
             key: None,
             key_count: 0,
+            detail: None,
             number: None,
             value_bytes: None,
             value: None,
@@ -262,25 +293,38 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
     type Flow = Box<Open>;
 
     fn open(&mut self, number: u64, record: &FlowRecord) -> Option<Box<Open>> {
-        let known = self.known.listeners.get(&record.server())?;
-        // A listener whose connections contradict every dialect is not read in any.
-        let dialect = known.dialect?;
         if !self.selection.takes(record, self.known) {
             return None;
         }
+        let server = record.server();
         let midstream = record.isn(Direction::ToServer).is_none();
         let options = DecodeOptions::default();
-        let connection =
-            if midstream { Connection::joined_midstream(dialect, options) } else { Connection::new(dialect, options) };
+        let mut candidates = Vec::new();
+        let (speaker, tongue) = if let Some(known) = self.known.listeners.get(&server) {
+            // A listener whose connections contradict every dialect is not read in any.
+            let dialect = known.dialect?;
+            candidates = known.listener.dialects();
+            let connection = match midstream {
+                true => Connection::joined_midstream(dialect, options),
+                false => Connection::new(dialect, options),
+            };
+            (Speaker::Store(Box::new(connection)), Tongue::Store(dialect))
+        } else if let Some(listener) = self.known.nccl.listeners.get(&server) {
+            (Speaker::Nccl(Box::new(Talk::new(listener, midstream))), Tongue::Nccl(listener.versions))
+        } else if self.known.pairs.contains(&server) {
+            (Speaker::Gloo(Box::new(Pair::new(midstream))), Tongue::Gloo)
+        } else {
+            return None;
+        };
         Some(Box::new(Open {
-            connection,
+            speaker,
             flow: Flow {
                 number,
                 capture: record.first_packet.capture,
                 client: record.client(),
-                server: record.server(),
-                dialect,
-                candidates: known.listener.dialects(),
+                server,
+                tongue,
+                candidates,
                 head: Vec::new(),
                 last_client: (record.first, record.first_packet),
                 unanswered: VecDeque::new(),
@@ -291,25 +335,39 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
     }
 
     fn event(&mut self, open: &mut Box<Open>, direction: Direction, event: Event<'_>, _packet: PacketRef) {
-        let Open { connection, flow } = &mut **open;
+        let Open { speaker, flow } = &mut **open;
         match event {
             Event::Chunk(chunk) => {
                 if let Some(coverage) = flow.coverage.get_mut(direction.index()) {
                     coverage.captured(chunk.offset, chunk.bytes.len() as u64);
                 }
-                match direction {
-                    Direction::ToServer => {
+                match (speaker, direction) {
+                    (Speaker::Store(connection), Direction::ToServer) => {
                         let room = HEAD.saturating_sub(flow.head.len());
                         flow.head.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));
                         flow.last_client = (chunk.time, chunk.packet);
                         connection.client(&chunk, &mut |e| self.decoded(flow, e));
                     }
-                    Direction::ToClient => connection.server(&chunk, &mut |e| self.decoded(flow, e)),
+                    (Speaker::Store(connection), Direction::ToClient) => {
+                        connection.server(&chunk, &mut |e| self.decoded(flow, e));
+                    }
+                    (Speaker::Nccl(talk), _) => {
+                        let told = talk.chunk(direction, &chunk);
+                        self.told(flow, told);
+                    }
+                    (Speaker::Gloo(pair), _) => pair.chunk(direction, &chunk),
                 }
             }
-            Event::Gap { offset, length, .. } => {
-                connection.gap(side(direction), offset, length, &mut |e| self.decoded(flow, e));
-            }
+            Event::Gap { offset, length, .. } => match speaker {
+                Speaker::Store(connection) => {
+                    connection.gap(side(direction), offset, length, &mut |e| self.decoded(flow, e));
+                }
+                Speaker::Nccl(talk) => {
+                    let told = talk.gap(direction, offset, length);
+                    self.told(flow, told);
+                }
+                Speaker::Gloo(_) => {}
+            },
             Event::Conflict(_) => {}
         }
     }
@@ -318,15 +376,30 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
         let flow = &open.flow;
         flow.coverage.iter().map(Coverage::bytes).sum::<usize>()
             + flow.unanswered.capacity() * size_of::<(u64, Place)>()
+            + if let Speaker::Nccl(talk) = &open.speaker { talk.bytes() } else { 0 }
     }
 
     fn close(&mut self, _number: u64, _record: &FlowRecord, closed: Closed<Box<Open>>) {
-        let Open { mut connection, mut flow } = *closed.flow;
-        for direction in [Direction::ToServer, Direction::ToClient] {
-            connection.end(side(direction), &mut |e| self.decoded(&mut flow, e));
+        let Open { speaker, mut flow } = *closed.flow;
+        match speaker {
+            Speaker::Store(mut connection) => {
+                for direction in [Direction::ToServer, Direction::ToClient] {
+                    connection.end(side(direction), &mut |e| self.decoded(&mut flow, e));
+                }
+                flow.recognised |= matches!(first_bytes(&flow.head), Candidates::Store { .. });
+            }
+            Speaker::Nccl(mut talk) => {
+                let told = talk.end();
+                self.told(&mut flow, told);
+                flow.recognised = talk.recognised;
+            }
+            Speaker::Gloo(pair) => {
+                let told = pair.end();
+                flow.recognised = !told.is_empty();
+                self.told(&mut flow, told);
+            }
         }
-        let client = matches!(first_bytes(&flow.head), Candidates::Store { .. });
-        if !client && !flow.recognised {
+        if !flow.recognised {
             return;
         }
         for (coverage, direction) in flow.coverage.into_iter().zip([Direction::ToServer, Direction::ToClient]) {

@@ -10,7 +10,8 @@ use crate::stream::{FlowRecord, PortSet};
 /// Which flows are wanted. What is `None` does not restrict.
 #[derive(Clone, Default)]
 pub struct Selection {
-    /// Flows of any listener; otherwise of those that are stores, or may be, and of the ports named.
+    /// Flows of any listener; otherwise of those that are stores, or may be, of NCCL's and Gloo's, and of the ports
+    /// named.
     pub all: bool,
     /// Flows to or from one of these ports.
     pub ports: Option<PortSet>,
@@ -32,7 +33,11 @@ impl Selection {
         {
             return false;
         }
-        self.all || self.ports.is_some() || known.listeners.contains_key(&record.server())
+        let server = record.server();
+        let known = known.listeners.contains_key(&server)
+            || known.nccl.listeners.contains_key(&server)
+            || known.pairs.contains(&server);
+        self.all || self.ports.is_some() || known
     }
 
     /// Restricts it to a host: an address, or a name that `names` knows. Returns whether it is known.

@@ -1,14 +1,14 @@
 //! What a flow speaks, from its first bytes and from what is known of its listener.
 
 use crate::analysis::Knowledge;
-use crate::protocol::stray;
 use crate::protocol::tcpstore::{Candidates, Dialect, first_bytes};
+use crate::protocol::{gloo, nccl, stray};
 use crate::stream::{Direction, FlowRecord};
 
 /// What a flow speaks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Speech {
-    /// The protocol: `tcpstore`, or the name of another one; `unknown`, or `none` where no byte was sent.
+    /// The protocol: `tcpstore`, `nccl`, `gloo`, or the name of another one; `unknown`, or `none` where no byte was sent.
     pub protocol: &'static str,
     /// Of a store: the dialects that fit, oldest first.
     pub dialects: Vec<Dialect>,
@@ -37,6 +37,17 @@ impl Speech {
         }
         if let Candidates::Store { dialects, .. } = own {
             return Speech { protocol: "tcpstore", dialects: dialects.iter().collect() };
+        }
+        let nccl = known.nccl.listeners.get(&record.server());
+        let magic = |m: u64| client.get(..8).is_some_and(|head| head == m.to_le_bytes());
+        let bare = matches!(nccl::first_bytes(client), nccl::FirstBytes::Nccl { .. })
+            || client.get(2..4) == Some(&[0, 0]) && nccl.is_some_and(|l| l.handshake == Some(false));
+        if nccl.is_some_and(|l| midstream || l.magic.map_or(bare, magic) || l.text && !server.is_empty()) {
+            return Speech { protocol: "nccl", dialects: Vec::new() };
+        }
+        let pair = known.pairs.contains(&record.server());
+        if pair && (midstream || gloo::first_bytes(client, server) == gloo::FirstBytes::Pair) {
+            return Speech { protocol: "gloo", dialects: Vec::new() };
         }
         let named = |head: &[u8], length| Some(stray::identify(head, length).protocol).filter(|p| *p != "none");
         let of_client = named(client, lengths[0]);

@@ -2,7 +2,8 @@
 
 use super::Evidence;
 use crate::curve::{Climb, Series, onset};
-use crate::incident::summary::{bytes_text, clock};
+use crate::incident::summary::clock;
+use crate::size::bytes;
 use crate::time::Timestamp;
 
 /// A climb that begins within this many seconds after a claim began with it: a store fills what it allocates at once.
@@ -71,7 +72,7 @@ pub(super) fn weighed(
         text.push_str(&format!(": from {:.1} GB to {:.1} GB in {:.0} s", a / 1e9, b / 1e9, climb.seconds()));
     }
     if let Some(rate) = climb.rate_bytes_per_second.filter(|r| *r >= 0.0) {
-        text.push_str(&format!(", {} a second", bytes_text(rate as u64)));
+        text.push_str(&format!(", {} a second", bytes(rate as u64)));
     } else if let Some(rate) = climb.rate_percent_per_second {
         text.push_str(&format!(", {rate:.2} % a second"));
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::climb::Says;
 use super::clocks::Whose;
-use super::summary::{self, bytes_text};
+use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Fit, Trigger, claimed, trigger_of};
 use super::{Evidence, HostPart, Incident};
@@ -12,6 +12,7 @@ use crate::clock::death_fits;
 use crate::finding::Finding;
 use crate::net::Address;
 use crate::oom::{OomEvent, OomKind};
+use crate::size::bytes;
 use crate::time::Timestamp;
 use crate::words::{Cause, IncidentKind, Scope, Severity, Verdict};
 
@@ -93,7 +94,7 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
         "the kernel killed {process}{} {:.1} s after the claim of {}",
         event.pid.map_or(String::new(), |p| format!(" (pid {p})")),
         t.lag,
-        bytes_text(claim)
+        bytes(claim)
     ));
     if t.fit == Fit::Fits {
         agree += 1;
@@ -101,7 +102,7 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
         part.reasons.push(format!(
             "its total-vm of {} kB is the claim and {} besides",
             vm / 1024,
-            bytes_text(vm.saturating_sub(claim))
+            bytes(vm.saturating_sub(claim))
         ));
     }
     if let Some(l) = e.listener(f.target) {
@@ -134,7 +135,7 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
         (None, Some(x)) if t.selected => part.reasons.push(format!(
             "the dialect is not known from the capture; of its readings total-vm selects {} ({} in {})",
             x.query.unwrap_or("this one"),
-            bytes_text(claim),
+            bytes(claim),
             reading_dialects(f, t.effect)
         )),
         (None, _) if f.effects.iter().all(|x| x.outcome == crate::words::Outcome::Allocates) => {}
@@ -207,7 +208,13 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
     for l in e.listeners {
         let host = e.host_of(l.endpoint.address);
         let Some(death) = l.death else { continue };
-        if explained.contains(host.as_str()) {
+        // A kill that the log does tell of is judged by itself, even where nothing explains it.
+        let told = e.events.iter().any(|v| {
+            v.kind != OomKind::Gpu
+                && v.host.as_deref().is_some_and(|h| e.names.same(h, &host))
+                && death.time.seconds_since(v.time).abs() <= DEATH_SECONDS
+        });
+        if told || explained.contains(host.as_str()) {
             continue;
         }
         let claims: Vec<&Finding> = e.findings.iter().filter(|f| f.target == l.endpoint).collect();
@@ -229,7 +236,7 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             died: Some(death.time),
             verdict: if fatal.dialect.is_some() { Verdict::Probable } else { Verdict::Possible },
             reasons: vec![
-                format!("the listener {} died {lag:.1} s after the claim of {} that it never answered", l.endpoint, bytes_text(claim)),
+                format!("the listener {} died {lag:.1} s after the claim of {} that it never answered", l.endpoint, bytes(claim)),
                 "no log with a kill of this host was given: the death of its listener stands in for one, so this is at \
                  best probable (add the host's kernel log with --oom)"
                     .to_string(),
@@ -347,6 +354,7 @@ fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
         verdict: overall(scope, &hosts),
         start,
         end,
+        chance: None,
         survivors: survivors(e, &hosts, &sources),
         hosts,
         source,
@@ -355,6 +363,7 @@ fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
         summary: String::new(),
         settled_by: Vec::new(),
     };
+    incident.chance = super::chance::chance(&incident, e.events, e.log_days);
     incident.settled_by = summary::settled_by(e, &incident);
     incident.summary = summary::summary(e, &incident);
     incident

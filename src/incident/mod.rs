@@ -1,5 +1,6 @@
 //! Findings + OOM events → [`Incident`]: what set these failures off.
 
+pub mod chance;
 mod climb;
 mod clocks;
 mod coverage;
@@ -8,6 +9,8 @@ mod nccl;
 mod summary;
 mod survivor;
 mod trigger;
+#[cfg(test)]
+mod verdict_tests;
 
 use std::collections::BTreeSet;
 
@@ -39,6 +42,8 @@ pub struct Evidence<'a> {
     pub names: &'a Names,
     /// What the captures watched.
     pub watch: &'a Watch,
+    /// How many days the logs of each host reach, by short name.
+    pub log_days: &'a std::collections::BTreeMap<String, f64>,
     /// Kills without a common trigger are one incident when they are this close, in seconds.
     pub window: f64,
     /// A trigger comes at most this long before its kill, in seconds.
@@ -107,6 +112,8 @@ pub struct Incident {
     pub tool: Option<&'static str>,
     /// What set it off.
     pub cause: Cause,
+    /// How likely it is by accident; `None` for one host.
+    pub chance: Option<chance::Chance>,
     /// Hosts that got the same and lived.
     pub survivors: Vec<Survivor>,
     /// What happened, in plain words.

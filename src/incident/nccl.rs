@@ -92,6 +92,7 @@ fn incident(e: &Evidence<'_>, kind: IncidentKind, broken: &[usize]) -> Option<In
         source: Some(f.source.address),
         tool: None,
         cause: Cause::Scan,
+        chance: None,
         survivors: Vec::new(),
         summary,
         settled_by: Vec::new(),

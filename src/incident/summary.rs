@@ -6,32 +6,9 @@ use super::clocks::Whose;
 use super::trigger::claimed;
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
+use crate::size::bytes;
 use crate::time::Timestamp;
 use crate::words::{CoverageLevel, Scope, Verdict};
-
-/// A size in both readings that people mix up: `962 696 183 808 bytes (0.96 TB, 0.88 TiB)`.
-pub(crate) fn bytes_text(n: u64) -> String {
-    const UNITS: [&str; 4] = ["k", "M", "G", "T"];
-    let digits = n.to_string();
-    let mut grouped = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            grouped.push(' ');
-        }
-        grouped.push(c);
-    }
-    if n < 1000 {
-        return format!("{grouped} bytes");
-    }
-    let (mut decimal, mut binary, mut unit) = (n as f64 / 1e3, n as f64 / 1024.0, 0);
-    while unit + 1 < UNITS.len() && decimal >= 900.0 {
-        decimal /= 1e3;
-        binary /= 1024.0;
-        unit += 1;
-    }
-    let binary_prefix = if unit == 0 { "K" } else { UNITS[unit] };
-    format!("{grouped} bytes ({decimal:.2} {}B, {binary:.3} {binary_prefix}iB)", UNITS[unit])
-}
 
 /// A time of day in UTC with microseconds.
 pub(crate) fn clock(t: Timestamp) -> String {
@@ -96,7 +73,7 @@ pub(crate) fn summary(e: &Evidence<'_>, i: &Incident) -> String {
             let dialect = effect.map_or_else(|| "the store".to_string(), |x| readers(f, x));
             text.push_str(&format!(
                 ", which {dialect} reads as {reading} with {} to come, and allocates.",
-                bytes_text(claimed(t, f))
+                bytes(claimed(t, f))
             ));
             let rest = i.hosts.len() - explained.len();
             if rest > 0 {
@@ -177,17 +154,4 @@ pub(crate) fn settled_by(e: &Evidence<'_>, i: &Incident) -> Vec<String> {
     flags.sort();
     flags.dedup();
     flags
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_both_readings() {
-        assert_eq!(bytes_text(962_696_183_808), "962 696 183 808 bytes (0.96 TB, 0.876 TiB)");
-        assert_eq!(bytes_text(268_435_468), "268 435 468 bytes (268.44 MB, 256.000 MiB)");
-        assert_eq!(bytes_text(12), "12 bytes");
-        assert_eq!(bytes_text(65_539), "65 539 bytes (65.54 kB, 64.003 KiB)");
-    }
 }

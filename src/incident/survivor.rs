@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Evidence, HostPart};
 use crate::finding::Finding;
 use crate::finding::fate::{is_open_claim, largest_claim};
-use crate::incident::summary::bytes_text;
 use crate::net::{Address, Endpoint};
+use crate::size::bytes;
 use crate::words::Severity;
 
 /// A host that got the same and lived.
@@ -55,13 +55,10 @@ fn reason(e: &Evidence<'_>, endpoint: Endpoint, findings: &[&Finding]) -> String
     }
     let claim = findings.iter().filter(|f| is_open_claim(f)).map(|f| largest_claim(f)).max().unwrap_or(0);
     if claim > 0 && findings.iter().any(|f| f.severity == Severity::Critical) {
-        return format!(
-            "alive as far as the captures reach; it may hold {} until that connection ends",
-            bytes_text(claim)
-        );
+        return format!("alive as far as the captures reach; it may hold {} until that connection ends", bytes(claim));
     }
     if claim > 0 {
-        return format!("the largest claim it was sent is {}", bytes_text(claim));
+        return format!("the largest claim it was sent is {}", bytes(claim));
     }
     "it was sent no claim".to_string()
 }

@@ -19,6 +19,7 @@ mod merge;
 mod options;
 mod prefilter;
 mod scanner;
+mod span;
 mod stamp;
 mod summary;
 mod text;

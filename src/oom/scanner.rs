@@ -7,6 +7,7 @@ use super::facts::{self, Collected, FactsLineError};
 use super::format::{self, Format, Peeled, container, counter, csv, document, export, journal};
 use super::kernel::Saying;
 use super::options::{Options, Resolved};
+use super::span::LogSpan;
 use super::stamp::Stamp;
 use super::summary::{LogSummary, NotUnderstood};
 use super::{prefilter, text};
@@ -68,6 +69,7 @@ pub struct Scanner {
     options: Options,
     pub(super) envelope: Envelope,
     mode: Mode,
+    span: LogSpan,
     /// JSON documents over several lines that have not ended, by whose they are.
     documents: BTreeMap<Whose, Document>,
     /// Bytes in them.
@@ -103,6 +105,7 @@ impl Scanner {
             options: options.clone(),
             envelope: Envelope::default(),
             mode: Mode::Lines,
+            span: LogSpan::default(),
             documents: BTreeMap::new(),
             in_documents: 0,
             quoted: false,
@@ -147,6 +150,7 @@ impl Scanner {
             _ => bytes,
         };
         let Some(enclosed) = self.envelope.peel(bytes) else { return };
+        self.span.note(enclosed.line, &self.options);
         if !enclosed.escaped {
             return self.inside(number, &enclosed.whose, enclosed.line);
         }
@@ -450,6 +454,7 @@ impl Scanner {
 
     /// Ends the log.
     pub fn finish(mut self) -> LogSummary {
+        (self.summary.first, self.summary.last) = self.span.settle(&self.options);
         for (whose, document) in std::mem::take(&mut self.documents) {
             if let Some(text) = document.text {
                 self.json(document.number, &whose, &text);

@@ -25,6 +25,10 @@ pub struct LogSummary {
     pub format: Option<Format>,
     /// The host, if the log is of one.
     pub host: Option<String>,
+    /// The first time in it.
+    pub first: Option<Timestamp>,
+    /// The last time in it.
+    pub last: Option<Timestamp>,
     /// Lines read.
     pub lines: u64,
     /// Lines that speak of an OOM and were not understood.

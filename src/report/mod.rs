@@ -10,5 +10,8 @@ pub mod json;
 pub mod markdown;
 mod markdown_text;
 pub mod model;
+mod redact;
 pub mod size;
 pub mod table;
+
+pub use redact::redacted;

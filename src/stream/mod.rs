@@ -16,5 +16,5 @@ pub use activity::Activity;
 pub use assembler::{Assembler, AssemblerLimits, HOLD_BACK_BYTES, HOLD_BACK_SEGMENTS};
 pub use chunk::{Chunk, PacketRef};
 pub use event::{Conflict, Event, GapCause, Piece, StreamCounters};
-pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, Moment};
+pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, Moment, SynMaker};
 pub use table::{FlowTable, Found, PortSet};

@@ -125,6 +125,43 @@ impl From<Timestamp> for Moment {
     }
 }
 
+/// Programs that make their SYNs themselves, told by marks that no operating system's stack leaves.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum SynMaker {
+    /// An ordinary stack, or nothing that tells.
+    #[default]
+    Unknown,
+    /// nmap's SYN scan: window 1024 and one option, the segment size.
+    Nmap,
+    /// masscan: window 1024 and no option.
+    Masscan,
+    /// ZMap: IP identification 54321.
+    Zmap,
+}
+
+impl SynMaker {
+    /// From the first SYN of a flow.
+    pub(crate) fn of(segment: &crate::frame::Segment<'_>) -> SynMaker {
+        let header = segment.tcp.get(12).map_or(0, |b| usize::from(b >> 4) * 4);
+        match (segment.ip_id, segment.window, header) {
+            (54321, ..) => SynMaker::Zmap,
+            (_, 1024, 24) => SynMaker::Nmap,
+            (_, 1024, 20) => SynMaker::Masscan,
+            _ => SynMaker::Unknown,
+        }
+    }
+
+    /// The tool's name.
+    pub fn tool(self) -> Option<&'static str> {
+        match self {
+            SynMaker::Unknown => None,
+            SynMaker::Nmap => Some("nmap"),
+            SynMaker::Masscan => Some("masscan"),
+            SynMaker::Zmap => Some("ZMap"),
+        }
+    }
+}
+
 /// What became of a flow in the scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlowState {
@@ -146,6 +183,8 @@ pub struct FlowRecord {
     /// Whether a SYN or SYN-ACK says who opened it; otherwise the direction is a guess from the ports.
     pub direction_known: bool,
     pub(crate) live: bool,
+    /// Who made the first SYN, where its marks tell.
+    pub syn_maker: SynMaker,
     pub(crate) isn_seen: [bool; 2],
     /// Initial sequence numbers (of the SYN and of the SYN-ACK), valid where `isn()` says so.
     pub(crate) isns: [u32; 2],
@@ -277,6 +316,12 @@ fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_stays_small() {
+        // A million flows are to fit into the memory that is promised for them.
+        assert!(size_of::<FlowRecord>() <= 192, "{}", size_of::<FlowRecord>());
+    }
 
     #[test]
     fn both_makers_of_keys_agree() {

@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 
 use crate::frame::{Flags, Glance, Segment};
 use crate::stream::PacketRef;
-use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment};
+use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment, SynMaker};
 use crate::time::Timestamp;
 
 /// The control bits that change a record's times.
@@ -221,6 +221,7 @@ impl FlowTable {
             client_is_low: src_is_low == src_is_client,
             direction_known: known,
             live: true,
+            syn_maker: SynMaker::Unknown,
             isn_seen: [false; 2],
             isns: [0; 2],
             packets: [0; 2],
@@ -371,7 +372,14 @@ fn note_control(
             record.isn_seen[i] = true;
             record.isns[i] = segment.seq;
         }
-        if flags.ack() { record.syn_ack.first(time) } else { record.syn.first(time) }
+        if flags.ack() {
+            record.syn_ack.first(time);
+        } else {
+            if record.syn.get().is_none() {
+                record.syn_maker = SynMaker::of(segment);
+            }
+            record.syn.first(time);
+        }
     }
     let i = direction.index();
     let first_close = direction == Direction::ToClient && record.server_closed().is_none();

@@ -104,10 +104,8 @@ fn a_mebibyte_of_requests_costs_actions_and_bytes_in_proportion() {
         open(&server, &mut store, peer);
         step(&server, &mut store, peer, b"\x00\xce\xf7\x85\x3c");
         let bytes = unit.repeat((1 << 20) / unit.len());
-        let started = std::time::Instant::now();
         let actions = step(&server, &mut store, peer, &bytes);
         assert!(actions.len() <= bytes.len());
-        assert!(started.elapsed().as_secs() < 20, "{unit:?} took {:?}", started.elapsed());
         assert!(store.is_open(peer));
     }
 }

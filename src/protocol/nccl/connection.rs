@@ -181,6 +181,11 @@ impl Connection {
         }
     }
 
+    /// Whether both directions carry data that is only counted: nothing more will be learnt from their bytes.
+    pub fn is_bulk(&self) -> bool {
+        matches!(self.asks, Client::Bulk) && matches!(self.answers, Server::Bulk)
+    }
+
     /// Once the client's stream is known, so is the server's.
     fn decide(&mut self, out: &mut impl FnMut(Event)) {
         if !matches!(self.answers, Server::Waiting) {
@@ -318,6 +323,14 @@ impl Machine<Shared> for Client {
             Client::NetIndex => Some(("NET/Socket index", 12, 1)),
             Client::Ras(r) => r.message(),
             _ => None,
+        }
+    }
+
+    fn open(&self) -> Option<u64> {
+        match self {
+            Client::Proxy(p) => p.open(),
+            Client::Odd(_) => Some(0),
+            _ => self.message().map(|(_, offset, _)| offset),
         }
     }
 }

@@ -299,6 +299,16 @@ pub enum Event {
         /// Where.
         place: Place,
     },
+    /// A message is whole: the bytes that it takes of its stream. What it says is reported apart, before or after; a
+    /// piece of which nothing is said is part of none. No byte is in two of these.
+    Message {
+        /// Which stream.
+        direction: Direction,
+        /// Bytes from its offset on, gaps included.
+        length: u64,
+        /// Where.
+        place: Place,
+    },
     /// A stream ended inside a message.
     Unfinished {
         /// Which stream.

@@ -2,7 +2,7 @@
 
 use super::event::{CheckIn, Event, Fault, Place, Purpose, RingSlot};
 use super::version::Versions;
-use super::wire::SocketType;
+use super::wire::{HANDSHAKE_BYTES, SOCKET_MAGIC, SocketType};
 use super::{Connection, Framing};
 use crate::net::Endpoint;
 use crate::stream::{Chunk, Direction};
@@ -162,8 +162,17 @@ impl Facts {
                     self.unfinished = Some((part, declared, delivered));
                 }
             }
+            Event::Message { .. } => {}
             Event::Undecoded { direction, length, .. } => self.undecoded[direction.index()] += length,
         }
+    }
+
+    /// Of a flow whose data was not read to its end: how much there was, by the payload bytes of its record
+    /// (retransmissions included).
+    pub fn count_bulk(&mut self, payload: [u64; 2]) {
+        let [client, server] = payload;
+        self.bulk = [client.saturating_sub(HANDSHAKE_BYTES as u64 + 1).max(self.bulk[0]), server.max(self.bulk[1])];
+        self.bytes = [self.bytes[0].max(client), self.bytes[1].max(server)];
     }
 
     /// Whether this is a ring connection: slots or several addresses, one after the other.
@@ -230,6 +239,13 @@ impl Decoding {
         let facts = &mut self.facts;
         facts.gaps += 1;
         self.connection.gap(direction, offset, length, &mut |e| facts.note(e));
+    }
+
+    /// Whether the constant magic and type of NET/Socket, and an index, have come and nothing but data follows.
+    pub fn is_bulk(&self) -> bool {
+        let net =
+            |(magic, kind, _): &(u64, SocketType, Place)| *magic == SOCKET_MAGIC && *kind == SocketType::NetSocket;
+        self.facts.net_index.is_some() && self.facts.handshake.as_ref().is_some_and(net) && self.connection.is_bulk()
     }
 
     /// The end of both directions.

@@ -66,9 +66,9 @@ pub(super) fn fate(
         return Fate { outcome: Outcome::Alive, at: None, sign: "no sign of its end".to_string(), since, cause: None };
     };
     let sign = if Some(at) == refusal {
-        format!("from {at} on it refused connections")
+        format!("from {} on it refused connections", super::judge::clock(at))
     } else {
-        format!("at {at} it reset a rank's check-in")
+        format!("at {} it reset a rank's check-in", super::judge::clock(at))
     };
     // Packets of one moment may be captured in another order.
     let limit = at.plus_nanos(20_000_000);

@@ -26,6 +26,10 @@ pub(super) trait Machine<Shared> {
     fn take(&mut self, bytes: &[u8], place: Place, shared: &mut Shared, out: &mut dyn FnMut(Event));
     /// The message it is in: what, offset, length as far as known.
     fn message(&self) -> Option<(&'static str, u64, u64)>;
+    /// Offset of the message to which what was taken last belongs, unless that message is known to be whole.
+    fn open(&self) -> Option<u64> {
+        self.message().map(|(_, offset, _)| offset)
+    }
 }
 
 /// Cuts a stream. Memory: [`Intake::HELD`] bytes at most.
@@ -37,6 +41,10 @@ pub(super) struct Intake {
     held: Vec<u8>,
     held_from: u64,
     skipped_from: u64,
+    /// Where the message began that is not told as whole yet.
+    from: u64,
+    /// Where the last piece ended.
+    last: Place,
     bulk: Option<(u64, u64)>,
     lost: Option<(u64, u64)>,
 }
@@ -52,8 +60,21 @@ impl Intake {
             held: Vec::new(),
             held_from: 0,
             skipped_from: 0,
+            from: 0,
+            last: Place::default(),
             bulk: None,
             lost: None,
+        }
+    }
+
+    /// Tells the message that the last piece has made whole, if it has; `end`: offset behind that piece.
+    fn whole(&mut self, open: Option<u64>, end: u64, before: Place, out: &mut dyn FnMut(Event)) {
+        // A piece that turned out to begin the next message: the one before was whole already.
+        let (until, place) = open.map_or((end, self.last), |offset| (offset, before));
+        if let Some(length) = until.checked_sub(self.from).filter(|n| *n > 0) {
+            let place = Place { offset: self.from, ..place };
+            out(Event::Message { direction: self.direction, length, place });
+            self.from = until;
         }
     }
 
@@ -145,9 +166,12 @@ impl Intake {
     ) {
         self.need = None;
         let mut held = std::mem::take(&mut self.held);
-        machine.take(&held, Place::of(chunk, self.held_from), shared, out);
+        let place = Place::of(chunk, self.held_from);
+        let before = std::mem::replace(&mut self.last, place);
+        machine.take(&held, place, shared, out);
         held.clear();
         self.held = held;
+        self.whole(machine.open(), self.next, before, out);
     }
 
     /// `n` bytes of a skip; the place of its end is the chunk's, of a gap the last one known.
@@ -169,10 +193,11 @@ impl Intake {
             return;
         }
         self.need = None;
-        let place =
-            chunk.map_or(Place { offset: self.skipped_from, ..Place::default() }, |c| Place::of(c, self.skipped_from));
+        let place = chunk.map_or(Place { offset: self.skipped_from, ..self.last }, |c| Place::of(c, self.skipped_from));
         self.skipped_from = 0;
+        let before = std::mem::replace(&mut self.last, place);
         machine.take(&[], place, shared, out);
+        self.whole(machine.open(), self.next, before, out);
     }
 
     /// Bytes that are not there. Inside what is passed over or counted they do no harm.
@@ -208,6 +233,7 @@ impl Intake {
     /// Nothing more will come.
     pub(super) fn end<S>(&mut self, machine: &impl Machine<S>, out: &mut dyn FnMut(Event)) {
         let direction = self.direction;
+        let bulk_from = self.bulk.map_or(u64::MAX, |(offset, _)| offset);
         if let Some((offset, bytes)) = self.bulk.take() {
             out(Event::Bulk { direction, offset, bytes });
         }
@@ -217,6 +243,10 @@ impl Intake {
         }
         if self.need == Some(Need::Lost) {
             return;
+        }
+        if machine.message().is_none() {
+            let end = if self.held.is_empty() { self.next } else { self.held_from };
+            self.whole(None, end.min(bulk_from), self.last, out);
         }
         let message = machine.message().or_else(|| {
             let wanted = match self.need {

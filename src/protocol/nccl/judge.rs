@@ -30,6 +30,8 @@ pub struct Conclusion {
     pub time: Timestamp,
     /// The packet to look at.
     pub packet: Option<PacketRef>,
+    /// Others that show what followed.
+    pub also: Vec<PacketRef>,
     /// Who did it.
     pub source: Endpoint,
     /// To whom.
@@ -72,7 +74,7 @@ impl Stray<'_> {
         !self.verdicts.is_empty() && self.verdicts.iter().all(|(_, v)| v.effect == effect)
     }
 
-    /// `dies up to 2.26.2, closes from 2.27.3 on (fixed in 2.27.3)`.
+    /// `what the bootstrap root does, by release: NCCL 2.16.2–2.26.2: fails; NCCL 2.27.3: …; fixed in 2.27.3`.
     fn by_release(&self, listener: &Listener) -> String {
         let mut runs: Vec<(Effect, Version, Version)> = Vec::new();
         for (version, v) in &self.verdicts {
@@ -83,14 +85,7 @@ impl Stray<'_> {
         }
         let texts: Vec<String> = runs
             .iter()
-            .map(|(e, a, b)| {
-                format!(
-                    "{} {} ({})",
-                    listener.role.map_or("the listener", Role::name),
-                    verb(*e, listener.role),
-                    Versions { since: *a, until: *b }
-                )
-            })
+            .map(|(e, a, b)| format!("NCCL {}: {}", Versions { since: *a, until: *b }, verb(*e, listener.role)))
             .collect();
         let head = self.flow.facts.map_or(&[][..], |f| &f.head);
         let magic = self.magic(listener);
@@ -99,7 +94,8 @@ impl Stray<'_> {
             .iter()
             .find_map(|(v, w)| fixed_in(listener.role.unwrap_or(Role::Root), *v, w.effect, head, magic));
         let fix = fix.map_or_else(String::new, |f| format!("; fixed in {f}"));
-        format!("{}{fix}", texts.join("; "))
+        let role = listener.role.map_or("possible bootstrap root", Role::name);
+        format!("what the {role} does, by release: {}{fix}", texts.join("; "))
     }
 
     fn magic(&self, listener: &Listener) -> u64 {
@@ -268,11 +264,7 @@ fn root(
     let dead = matches!(fate.outcome, Outcome::Died | Outcome::Killed);
     let cause = fate.cause.and_then(|i| strays.get(i));
     if dead && let Some(cause) = cause {
-        let what = if fate.outcome == Outcome::Killed {
-            "and its whole process went down"
-        } else {
-            "and the root ended with an error"
-        };
+        let what = if fate.outcome == Outcome::Killed { "took its whole process down" } else { "ended with an error" };
         let mut evidence = vec![cause.by_release(listener), fate.sign.clone()];
         evidence.extend(ladder.map(|l| l.text.clone()));
         if listener.role.is_none() {
@@ -283,11 +275,12 @@ fn root(
             severity: Severity::Critical,
             time: cause.time,
             packet: Some(cause.packet),
+            also: Vec::new(),
             source: cause.flow.record.client(),
             target,
             effect: Some(cause.worst()),
             occurrences: 1,
-            explanation: format!("{} {}; the {name} {target} stopped at it {what}. Ranks that come later are refused; ranks that had checked in wait for ever.", cause.flow.record.client(), cause.deed),
+            explanation: format!("{} {}: at that the {name} {target} {what}. Ranks that come later are refused; ranks that had checked in wait for ever.", cause.flow.record.client(), cause.deed),
             evidence,
         });
     }
@@ -327,14 +320,15 @@ fn root(
             severity: if dead { Severity::Critical } else { Severity::Warning },
             time: first.record.first,
             packet: Some(first.record.server_close_packet),
+            also: Vec::new(),
             source: first.record.client(),
             target,
             effect: None,
             occurrences: attempts.len() as u64,
             explanation: format!(
-                "{} was refused {} times by the {name} {target}: ncclCommInitRank fails there.",
+                "{} was refused{} by the {name} {target}: ncclCommInitRank fails there.",
                 first.record.client().address,
-                attempts.len()
+                if attempts.len() > 1 { format!(" {} times", attempts.len()) } else { String::new() }
             ),
             evidence,
         });
@@ -347,11 +341,12 @@ fn root(
                 severity: Severity::Critical,
                 time: place.time,
                 packet: Some(place.packet),
+                also: Vec::new(),
                 source: f.record.client(),
                 target,
                 effect: None,
                 occurrences: 1,
-                explanation: format!("rank {} of {} checked in at {target}, which then ended: it waits for the root's reply without a timeout.", c.rank, c.nranks),
+                explanation: format!("rank {} of {} checked in at the root {target} before that ended: the rank waits for a reply that never comes, without a timeout.", c.rank, c.nranks),
                 evidence: vec![fate.sign.clone()],
             });
         }
@@ -387,6 +382,7 @@ fn tell_strays(listener: &Listener, strays: &[Stray<'_>], survived: bool, out: &
             severity,
             time: s.time,
             packet: Some(s.packet),
+            also: Vec::new(),
             source: s.flow.record.client(),
             target: listener.endpoint,
             effect: Some(worst),
@@ -402,7 +398,7 @@ fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &
     let Some(s) = strays.iter().find(|s| s.worst() == Effect::Spins) else { return };
     let released = own.iter().map(|f| f.record.first).filter(|t| *t > s.time).min();
     let until = match released {
-        Some(t) => format!("until {t}, when a valid connection came ({:.1} s)", t.seconds_since(s.time)),
+        Some(t) => format!("until {}, when a valid connection came ({:.1} s)", clock(t), t.seconds_since(s.time)),
         None => "and no valid connection was seen to release it".to_string(),
     };
     let role = listener.role.map_or("listener", Role::name);
@@ -412,6 +408,7 @@ fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &
         severity: if s.all(Effect::Spins) { Severity::Critical } else { Severity::Warning },
         time: s.time,
         packet: Some(s.packet),
+        also: Vec::new(),
         source: s.flow.record.client(),
         target: listener.endpoint,
         effect: Some(Effect::Spins),
@@ -419,6 +416,11 @@ fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &
         explanation: format!("{} {} at {}, the {role}: its thread keeps one core busy and serves none of its connections, {until}.{hang}", s.flow.record.client(), s.deed, listener.endpoint),
         evidence: vec![s.by_release(listener)],
     });
+}
+
+/// A time of day. UTC.
+pub(super) fn clock(t: Timestamp) -> String {
+    t.to_utc().format("%H:%M:%S%.6fZ").to_string()
 }
 
 /// Connections that were opened and closed long before make a later accept fail.
@@ -443,21 +445,30 @@ fn fuses(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut
         out.push(Conclusion {
             rule,
             severity: Severity::Critical,
-            time: first,
-            packet: Some(packet),
-            source: f.record.client(),
+            // The stray is what is to be looked for; what failed came later.
+            time: s.time,
+            packet: Some(s.flow.record.first_packet),
+            also: vec![packet],
+            source: s.flow.record.client(),
             target: listener.endpoint,
             effect: Some(Effect::Dies),
             occurrences: 1,
             explanation: format!(
-                "{what} failed at {}: {} connected {:.1} s before ({}) and had been waiting in the listener's queue; the next accept took it first and failed. The rank's own connection was reset unread.",
-                listener.endpoint,
+                "{} {} at {} and was left in the queue of {}, the {}; {:.1} s later {what} failed there: the rank's accept took that connection first and failed.",
                 s.flow.record.client(),
+                s.deed,
+                clock(s.flow.record.first),
+                listener.endpoint,
+                listener.role.map_or("listener", Role::name),
                 first.seconds_since(s.flow.record.first),
-                s.deed
             ),
             evidence: vec![
-                format!("the stray: capture {} packet {}", s.flow.record.first_packet.capture, s.flow.record.first_packet.number),
+                format!(
+                    "the rank's own connection, from {} at {}, was reset unread (packet {})",
+                    f.record.client(),
+                    clock(first),
+                    packet.number
+                ),
                 s.by_release(listener),
             ],
         });

@@ -250,6 +250,14 @@ impl Machine<Proxy> for Requests {
         self.last = place;
     }
 
+    fn open(&self) -> Option<u64> {
+        match self.ask {
+            Ask::After(p) => Some(p.offset),
+            Ask::InitReply { place, .. } => Some(place.offset),
+            _ => self.message().map(|(_, offset, _)| offset),
+        }
+    }
+
     fn message(&self) -> Option<(&'static str, u64, u64)> {
         match self.ask {
             Ask::Type | Ask::After(_) | Ask::InitReply { .. } | Ask::Stopped => None,
@@ -370,7 +378,11 @@ impl Machine<Proxy> for Replies {
                 out(Event::ProxyReply { result: None, size: e.size, place });
                 self.answer = if e.old_init { Answer::Suffix } else { Answer::Idle };
             }
-            Answer::Suffix => self.answer = Answer::Idle,
+            Answer::Suffix => {
+                // More of the reply before, under its own offset.
+                out(Event::ProxyReply { result: None, size: 6, place });
+                self.answer = Answer::Idle;
+            }
             Answer::Stopped => {}
         }
     }

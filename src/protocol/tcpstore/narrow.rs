@@ -33,6 +33,8 @@ pub struct Reading {
     /// The first query behind VALIDATE, and its packet.
     after_validate: Option<(Operation, PacketRef)>,
     validated: Option<PacketRef>,
+    /// The nonce of the last PING: its answer repeats it.
+    nonce: Option<i64>,
 }
 
 impl Reading {
@@ -47,6 +49,9 @@ impl Reading {
                 self.requests += 1;
                 if self.validated.is_some() {
                     self.after_validate.get_or_insert((m.query, m.first));
+                }
+                if m.query == Operation::Ping {
+                    self.nonce = m.number;
                 }
                 if m.query == Operation::Validate {
                     self.validated.get_or_insert(m.last);
@@ -65,7 +70,13 @@ impl Reading {
                     self.contradict(m.last, "WATCH_KEY among other queries".to_string());
                 }
             }
-            Event::Answer(_) => self.answers += 1,
+            Event::Answer(a) => {
+                self.answers += 1;
+                if a.query == Operation::Ping && a.number != self.nonce {
+                    let got = a.number.unwrap_or(0);
+                    self.contradict(a.last, format!("PING answered with another number, {got}"));
+                }
+            }
             Event::Declared(d) if d.value >= ABSURD => {
                 self.contradict(d.place.packet, format!("{} with a {} of {}", d.query, d.field.name(), d.value));
             }

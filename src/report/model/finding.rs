@@ -1,12 +1,12 @@
 //! What the rules flagged.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Outcome, Severity};
 use crate::time::Timestamp;
 
 /// A message, stream or listener that a rule flags.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Finding {
     /// Its identity: a hash of what was on the wire, the same on every reading.
     pub id: String,
@@ -69,7 +69,7 @@ pub struct Finding {
 }
 
 /// The same finding in another capture.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sighting {
     /// The capture's path.
     pub capture: String,
@@ -78,7 +78,7 @@ pub struct Sighting {
 }
 
 /// The sending endpoint.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sender {
     /// Its address.
     pub address: String,
@@ -87,7 +87,7 @@ pub struct Sender {
 }
 
 /// The receiving endpoint.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Target {
     /// Its address.
     pub address: String,
@@ -98,7 +98,7 @@ pub struct Target {
 }
 
 /// One encapsulation.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct OuterHeader {
     /// `vxlan`, `geneve`, `gre`, …
     pub kind: String,
@@ -111,7 +111,7 @@ pub struct OuterHeader {
 }
 
 /// The claim of a message.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Declared {
     /// Bytes declared.
     pub bytes: Option<u64>,
@@ -122,7 +122,7 @@ pub struct Declared {
 }
 
 /// What bytes of a foreign protocol are.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stray {
     /// The protocol they belong to: `rdp`, `http`, …
     pub protocol: Option<String>,
@@ -133,7 +133,7 @@ pub struct Stray {
 }
 
 /// What one candidate server does with a message.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Effect {
     /// The server's dialect.
     pub dialect: Option<String>,

@@ -1,12 +1,12 @@
 //! Kills, and what ties them together.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Cause, CoverageLevel, IncidentKind, OomKind, Scope, Verdict, WorkloadKind};
 use crate::time::Timestamp;
 
 /// One kill on one host, from however many logs.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct OomEvent {
     /// Its identity.
     pub id: String,
@@ -37,7 +37,7 @@ pub struct OomEvent {
 }
 
 /// The owner of a killed process.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Workload {
     /// What kind of owner.
     pub kind: WorkloadKind,
@@ -50,7 +50,7 @@ pub struct Workload {
 }
 
 /// A line of a log.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct LogLine {
     /// The log's path.
     pub path: String,
@@ -59,7 +59,7 @@ pub struct LogLine {
 }
 
 /// Failures of one or several hosts with what set them off.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Incident {
     /// Its identity: that of its earliest trigger, else of its first OOM event.
     pub id: String,
@@ -90,7 +90,7 @@ pub struct Incident {
 }
 
 /// One host of an incident.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct IncidentHost {
     /// Its name, or its address when it has none.
     pub host: String,
@@ -115,7 +115,7 @@ pub struct IncidentHost {
 }
 
 /// Where an incident's triggers came from.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct IncidentSource {
     /// Its address.
     pub address: String,
@@ -128,7 +128,7 @@ pub struct IncidentSource {
 }
 
 /// How likely it is that the times fit by accident.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Chance {
     /// Such coincidences to be expected in a year.
     pub expected_per_year: Option<f64>,
@@ -139,7 +139,7 @@ pub struct Chance {
 }
 
 /// A host that got the same bytes and lived.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Survivor {
     /// Its name, or its address when it has none.
     pub host: String,

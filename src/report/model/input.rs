@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{CoverageLevel, InputKind};
 use crate::time::Timestamp;
 
 /// The program that wrote the document.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tool {
     /// `rdzvscope`.
     pub name: String,
@@ -21,7 +21,7 @@ pub struct Tool {
 }
 
 /// One path that was named or found in a directory.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Input {
     /// The path as it was given (or below the directory that was given).
     pub path: String,
@@ -46,7 +46,7 @@ pub struct Input {
 }
 
 /// One capture.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Capture {
     /// Its path, `-` for a pipe, or the interface's name.
     pub path: String,
@@ -77,7 +77,7 @@ pub struct Capture {
 }
 
 /// One interface of a capture.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Interface {
     /// Its name, where the capture gives one.
     pub name: Option<String>,
@@ -86,7 +86,7 @@ pub struct Interface {
 }
 
 /// Whether the hosts with OOM kills were watched.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Coverage {
     /// Hosts with at least one OOM event.
     pub oom_hosts: u64,
@@ -101,7 +101,7 @@ pub struct Coverage {
 }
 
 /// The coverage of one host.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct HostCoverage {
     /// The host.
     pub host: String,
@@ -120,7 +120,7 @@ pub struct HostCoverage {
 }
 
 /// Counters over all captures.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// Packets read.
     pub packets: u64,

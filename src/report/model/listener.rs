@@ -1,12 +1,12 @@
 //! Who was there: listeners, jobs, communicators, scans, clocks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Protocol, Role};
 use crate::time::Timestamp;
 
 /// An address and port that accepted connections, or that another stream named as doing so.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Listener {
     /// Its identity.
     pub id: String,
@@ -47,7 +47,7 @@ pub struct Listener {
 }
 
 /// The largest claims that a listener takes before it refuses.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Honours {
     /// Bytes of one string; `null` means no limit but memory.
     pub string_bytes: Option<u64>,
@@ -56,7 +56,7 @@ pub struct Honours {
 }
 
 /// A training job, as its store shows it.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Job {
     /// What its rendezvous speaks.
     pub protocol: Protocol,
@@ -71,7 +71,7 @@ pub struct Job {
 }
 
 /// One member of a job.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Participant {
     /// Its rank, where it was said.
     pub rank: Option<u64>,
@@ -86,7 +86,7 @@ pub struct Participant {
 }
 
 /// An NCCL communicator.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Communicator {
     /// The magic of its unique id, sixteen hex digits.
     pub magic: Option<String>,
@@ -101,7 +101,7 @@ pub struct Communicator {
 }
 
 /// A rank that checked in at a bootstrap root.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct RankAddress {
     /// The rank.
     pub rank: u64,
@@ -112,7 +112,7 @@ pub struct RankAddress {
 }
 
 /// Many connections from one source.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Scan {
     /// Its identity.
     pub id: String,
@@ -137,7 +137,7 @@ pub struct Scan {
 }
 
 /// The source of a scan.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct ScanSource {
     /// Its address.
     pub address: String,
@@ -148,7 +148,7 @@ pub struct ScanSource {
 }
 
 /// How far one host's clock is from another's.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Clock {
     /// The host.
     pub host: String,

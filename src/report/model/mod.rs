@@ -20,13 +20,13 @@ pub use incident::{Chance, Incident, IncidentHost, IncidentSource, LogLine, OomE
 pub use input::{Capture, Coverage, HostCoverage, Input, Interface, Tool, Totals};
 pub use listener::{Clock, Communicator, Honours, Job, Listener, Participant, RankAddress, Scan, ScanSource};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The name and version of the document's schema, its first field.
 pub const SCHEMA: &str = "rdzvscope.report/1";
 
 /// The whole document.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Always [`SCHEMA`].
     pub schema: String,

@@ -1,0 +1,359 @@
+//! `rdzvscope prescan`: what a scan would do, before it is run.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+
+use super::args;
+use super::exit::Exit;
+use super::output::{complain, shown};
+use crate::analysis::Options;
+use crate::prescan::{
+    Act, Advice, Behaviour, Board, Case, Fleet, Grade, Host, Page, Plan, ProbeFile, Profile, Row, advise, markdown,
+    nccl, payload, preset, presets, pytorch, table,
+};
+use crate::protocol::tcpstore::server::Backend;
+
+/// Arguments of `prescan`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  rdzvscope prescan --profile 'nmap -sS -sV -p 1-65535' --pytorch 1.13,2.1 --nccl 2.26
+  rdzvscope prescan --profile 'nmap -sV -p 29500' --inventory report.json --write-probes safe-probes
+  rdzvscope prescan --capture scan.pcap --source 192.0.2.250 --pytorch all
+  rdzvscope prescan --payload 0300000b06e0000000000000 --pytorch 1.13
+  rdzvscope prescan --behaviour masscan --nccl root:2.26
+
+Status: 0 nothing is hurt; 1 something is killed, degraded, or gets bytes that nobody has tried; 2 nothing to try.")]
+pub(super) struct Args {
+    /// nmap's file of service probes [default: the installed one]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]
+    probes: Option<PathBuf>,
+    /// Only what this nmap command sends, in its order
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["payload", "capture", "behaviour"], allow_hyphen_values = true)]
+    profile: Option<String>,
+    /// Bytes in hex, or a file of them; segments that are sent one after the other are parted by commas (may repeat)
+    #[arg(long, value_name = "HEX[,HEX...]|FILE")]
+    payload: Vec<String>,
+    /// What clients sent in a recorded scan (may repeat)
+    #[arg(long, value_name = "CAPTURE")]
+    capture: Vec<PathBuf>,
+    /// Of a capture, only what came from this address
+    #[arg(long, value_name = "ADDRESS", requires = "capture")]
+    source: Option<std::net::IpAddr>,
+    /// syn, connect-close, connect-hold:SECONDS, banner, or a scanner: masscan, naabu, nessus, ... (may repeat)
+    #[arg(long, visible_alias = "behavior", value_name = "WHAT")]
+    behaviour: Vec<String>,
+    /// Releases of PyTorch: 1.13, 1.4-2.1, 2.2-, all; lists of these
+    #[arg(long, value_name = "LIST|RANGE")]
+    pytorch: Option<String>,
+    /// Only stores with this server
+    #[arg(long, value_name = "WHICH", value_enum)]
+    backend: Option<Which>,
+    /// Releases of NCCL, with or without a listener: 2.26, root:2.26.2, proxy:2.16, all
+    #[arg(long, value_name = "LIST")]
+    nccl: Option<String>,
+    /// The listeners of a report that analyze --format json wrote
+    #[arg(long, value_name = "JSON")]
+    inventory: Option<PathBuf>,
+    /// Ports of the stores [default: 29500,29400,23456]
+    #[arg(long, value_name = "LIST", value_parser = args::ports)]
+    port: Vec<std::vec::Vec<u16>>,
+    /// RAM and swap of the hosts
+    #[arg(long, value_name = "SIZE", value_parser = args::size)]
+    host_memory: Option<u64>,
+    /// vm.overcommit_memory of the hosts
+    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2))]
+    overcommit: Option<u8>,
+    /// Bytes that nobody has tried do not count
+    #[arg(long)]
+    accept_unknown: bool,
+    /// Write the probes without those that kill (or degrade, when none kills), for nmap --versiondb
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]
+    write_probes: Option<PathBuf>,
+    /// Form of the verdict
+    #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
+    format: Format,
+    /// Write the verdict there instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// List what is safe too, and explain each
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print nothing; only the exit status tells
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Which {
+    /// The server with one thread
+    Poll,
+    /// The server with an event loop (2.2 and later)
+    Libuv,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Format {
+    /// For a terminal
+    Table,
+    /// For a ticket
+    Markdown,
+    /// One JSON document
+    Json,
+    /// JSON, one line for each probe and server
+    Jsonl,
+}
+
+/// What is tried.
+struct Question {
+    plan: Option<Plan>,
+    board: Board,
+    what: String,
+    notes: Vec<String>,
+    trouble: bool,
+}
+
+/// Runs it.
+pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
+    let host = Host { memory: a.host_memory, overcommit: a.overcommit };
+    let fleet = fleet(&a)?;
+    let question = if a.payload.is_empty() && a.capture.is_empty() && a.behaviour.is_empty() {
+        probes(&a, &fleet, host)?
+    } else {
+        own(&a, &fleet, host)?
+    };
+    let advice = advise(question.plan.as_ref(), &question.board, &fleet, host);
+    if let (Some(path), Some(plan)) = (&a.write_probes, &question.plan) {
+        write_probes(path, plan, &advice)?;
+    }
+    if !a.quiet || a.output.is_some() {
+        match &a.output {
+            Some(path) => {
+                let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
+                write(&a, &fleet, host, &question, &advice, BufWriter::new(file))?;
+            }
+            None => write(&a, &fleet, host, &question, &advice, BufWriter::new(io::stdout().lock()))?,
+        }
+    }
+    let flagged = match question.board.worst() {
+        None | Some(Grade::Safe) => false,
+        Some(Grade::Unknown) => !a.accept_unknown,
+        Some(_) => true,
+    };
+    Ok(Exit::of(flagged, question.trouble, false, false, false))
+}
+
+fn fleet(a: &Args) -> anyhow::Result<Fleet> {
+    let mut fleet = Fleet::default();
+    let mut ports: Vec<u16> = a.port.iter().flatten().copied().collect();
+    if ports.is_empty() {
+        ports = Options::default().ports.iter().collect();
+        ports.sort_unstable_by_key(|p| (*p != 29_500, *p));
+    }
+    let backend = a.backend.map(|b| if b == Which::Poll { Backend::Poll } else { Backend::Libuv });
+    if let Some(path) = &a.inventory {
+        let text = std::fs::read(path).with_context(|| format!("{}: cannot read", shown(path)))?;
+        let document = serde_json::from_slice(&text).with_context(|| format!("{}: no JSON document", shown(path)))?;
+        fleet.inventory(&shown(path), &document)?;
+    }
+    let named = a.pytorch.is_some() || a.nccl.is_some() || a.inventory.is_some();
+    let releases = match &a.pytorch {
+        Some(list) => pytorch(list)?,
+        None if !named || (backend.is_some() && a.inventory.is_none() && a.nccl.is_none()) => pytorch("all")?,
+        None => Vec::new(),
+    };
+    fleet.stores(&releases, backend, &ports)?;
+    match &a.nccl {
+        Some(list) => fleet.nccl(&nccl(list)?),
+        None if !named && backend.is_none() => fleet.nccl(&nccl("all")?),
+        None => {}
+    }
+    if !releases.is_empty() && a.port.is_empty() {
+        let list = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+        fleet.notes.push(format!("stores were taken to listen on the ports {list} (--port says better)"));
+    }
+    Ok(fleet)
+}
+
+/// nmap's probes.
+fn probes(a: &Args, fleet: &Fleet, host: Host) -> anyhow::Result<Question> {
+    let profile = a.profile.as_deref().map(Profile::parse).transpose()?;
+    let named = a.probes.clone().or_else(|| profile.as_ref().and_then(|p| p.probes.clone()));
+    let path = match named.or_else(ProbeFile::installed) {
+        Some(path) => path,
+        None => bail!(
+            "No probes at hand: nmap is not installed here, and its probes are not shipped. Ways out: --probes FILE (nmap-service-probes of \
+the scanning machine), --capture FILE (a recorded scan), --payload HEX, --behaviour {}, or `rdzvscope decoy` for the scanner itself",
+            presets().collect::<Vec<_>>().join("|")
+        ),
+    };
+    let file = ProbeFile::read(&path)?;
+    let count = file.probes.len();
+    let plan = Plan::new(file, profile, fleet);
+    let board = plan.board(fleet, host);
+    let what = match &a.profile {
+        Some(command) => format!(
+            "Tried: {}, with the {count} TCP probes of {}",
+            crate::report::escape::clean(command.trim().as_bytes(), 300),
+            shown(&path)
+        ),
+        None => format!(
+            "Tried: each of the {count} TCP probes of {}, on a connection of its own (--profile restricts them to what a scan sends)",
+            shown(&path)
+        ),
+    };
+    let notes = plan.notes.clone();
+    Ok(Question { plan: Some(plan), board, what, notes, trouble: false })
+}
+
+/// Bytes of one's own, recorded ones, behaviours.
+fn own(a: &Args, fleet: &Fleet, host: Host) -> anyhow::Result<Question> {
+    let mut cases = Vec::new();
+    let mut notes = Vec::new();
+    let mut trouble = false;
+    for (i, text) in a.payload.iter().enumerate() {
+        let name = if a.payload.len() == 1 { "payload".to_owned() } else { format!("payload {}", i + 1) };
+        cases.push(Case { name, act: Act::Segments(bytes(text)?) });
+    }
+    if !a.capture.is_empty() {
+        let recorded = payload::recorded(a.capture.clone(), a.source.map(Into::into));
+        for (path, error) in &recorded.errors {
+            complain(&format!("{path}: {error}"));
+            trouble = true;
+        }
+        if recorded.cut > 0 {
+            notes.push(format!(
+                "{} connections are not whole in the capture: what is there of them was tried",
+                recorded.cut
+            ));
+        }
+        notes.push(format!(
+            "{} connections of the capture carried {} different payloads{}",
+            recorded.connections,
+            recorded.cases.iter().filter(|c| c.act != Act::Close).count(),
+            if a.source.is_none() {
+                "; those of the job itself are among them (--source ADDRESS names the scanner)"
+            } else {
+                ""
+            }
+        ));
+        cases.extend(recorded.cases);
+    }
+    for name in &a.behaviour {
+        match (Behaviour::parse(name), preset(name)) {
+            (Some(behaviour), _) => cases.push(behaviour.case()),
+            (None, Some(preset)) => cases.extend(preset),
+            (None, None) => bail!(
+                "--behaviour: syn, connect-close, connect-hold:SECONDS, banner or a scanner ({}) was required, {:?} was there",
+                presets().collect::<Vec<_>>().join(", "),
+                name.chars().take(60).collect::<String>()
+            ),
+        }
+    }
+    if cases.is_empty() {
+        bail!("nothing to try: no client of the capture sent a byte that can be read");
+    }
+    let what = match cases.as_slice() {
+        [Case { name, act: Act::Segments(s) }] => {
+            format!("Tried: {name}, {} bytes in {} segments", s.iter().map(Vec::len).sum::<usize>(), s.len())
+        }
+        cases => format!("Tried: {} things", cases.len()),
+    };
+    let board = Board::ask(cases, fleet, host, |_, _| true);
+    Ok(Question { plan: None, board, what, notes, trouble })
+}
+
+fn bytes(text: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    use std::io::Read as _;
+    if let Some(segments) = payload::hex(text) {
+        return Ok(segments);
+    }
+    let path = Path::new(text);
+    if !path.is_file() {
+        let there: String = text.chars().take(60).collect();
+        bail!("--payload: bytes in hex (0300000b,06e0) or a file was required, {there:?} was there");
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).with_context(|| format!("{}: cannot read", shown(path)))?;
+    file.take(1 << 20).read_to_end(&mut bytes).with_context(|| format!("{}: cannot read", shown(path)))?;
+    if bytes.is_empty() {
+        bail!("--payload {}: at least one byte was required, the file is empty", shown(path));
+    }
+    Ok(vec![bytes])
+}
+
+fn write_probes(path: &Path, plan: &Plan, advice: &Advice) -> anyhow::Result<()> {
+    let hurting = if advice.killing.is_empty() { &advice.degrading } else { &advice.killing };
+    let names: BTreeSet<&str> = hurting.iter().map(String::as_str).collect();
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .with_context(|| format!("{}: cannot create a new file", shown(path)))?;
+    file.write_all(&plan.file.without(&names)).with_context(|| format!("{}: cannot write", shown(path)))?;
+    complain(&format!(
+        "{}: {} of {} probes left out{}; use it with nmap --versiondb {}",
+        shown(path),
+        names.len(),
+        plan.file.probes.len(),
+        if names.is_empty() { String::new() } else { format!(" ({})", hurting.join(", ")) },
+        shown(path)
+    ));
+    Ok(())
+}
+
+/// The one document.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    verdict: &'static str,
+    tried: &'a str,
+    hosts: String,
+    notes: Vec<String>,
+    advice: &'a Advice,
+    rows: Vec<&'a Row>,
+}
+
+fn write(
+    a: &Args,
+    fleet: &Fleet,
+    host: Host,
+    q: &Question,
+    advice: &Advice,
+    mut out: impl Write,
+) -> anyhow::Result<()> {
+    let hosts = host.text();
+    let notes: Vec<String> = fleet.notes.iter().chain(&q.notes).cloned().collect();
+    let page = Page { what: &q.what, hosts: &hosts, fleet, board: &q.board, advice, notes: &notes, verbose: a.verbose };
+    match a.format {
+        Format::Table => out.write_all(table(&page).as_bytes())?,
+        Format::Markdown => out.write_all(markdown(&page).as_bytes())?,
+        Format::Jsonl => {
+            for row in q.board.rows() {
+                serde_json::to_writer(&mut out, row)?;
+                out.write_all(b"\n")?;
+            }
+        }
+        Format::Json => {
+            let verdict = q.board.worst().unwrap_or(Grade::Safe).name();
+            let rows = q.board.rows().collect();
+            let document = Document {
+                schema: "rdzvscope.prescan/1",
+                verdict,
+                tried: &q.what,
+                hosts,
+                notes: notes.clone(),
+                advice,
+                rows,
+            };
+            serde_json::to_writer(&mut out, &document)?;
+            out.write_all(b"\n")?;
+        }
+    }
+    Ok(out.flush()?)
+}

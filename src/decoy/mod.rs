@@ -1,0 +1,18 @@
+//! Listeners that answer as PyTorch's stores and NCCL's listeners do, and never allocate what they are told to.
+//!
+//! A [`Decoy`] drives the server models with real sockets: what they say is sent, byte for byte; where they close, it closes,
+//! with a reset where the real server leaves bytes unread. Claims are noted, and each connection ends in an [`Entry`] that says
+//! what the real server would have done. Connections, memory and time are bounded, whoever connects.
+
+mod actor;
+mod entry;
+mod link;
+mod listener;
+mod part;
+mod record;
+mod serve;
+
+pub use entry::{Ended, Entry, Summary};
+pub use part::{Part, PartError};
+pub use record::Recorder;
+pub use serve::{Bounds, Decoy, DecoyError};

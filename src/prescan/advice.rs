@@ -1,0 +1,331 @@
+//! The next sentence: the smallest change after which nothing is hurt, tried on the models before it is said.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::board::{Act, Board, Case};
+use super::fleet::{Fleet, Kind, Place, ROLES};
+use super::host::Host;
+use super::plan::Plan;
+use super::ports::Ports;
+use super::profile::Scan;
+use super::row::Grade;
+use crate::protocol::nccl::{Role, Version, Versions};
+use crate::protocol::tcpstore::release::Release;
+use crate::protocol::tcpstore::server::Backend;
+
+/// One change, and what is left after it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Step {
+    /// What to do.
+    pub change: String,
+    /// The worst that is left, in the words of [`Grade`].
+    pub leaves: &'static str,
+    /// What it costs, and what stays open.
+    pub but: String,
+}
+
+/// All that is advised.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Advice {
+    /// Changes, the smallest first.
+    pub steps: Vec<Step>,
+    /// The highest intensity of version detection that kills nothing, and the highest that hurts nothing.
+    pub highest_intensity: [Option<u8>; 2],
+    /// Probes that kill.
+    pub killing: Vec<String>,
+    /// Probes that degrade, and kill nothing.
+    pub degrading: Vec<String>,
+    /// What no change of the scan closes.
+    pub remains: Vec<String>,
+}
+
+/// Looks for it. `plan` where the cases are nmap's.
+pub fn advise(plan: Option<&Plan>, board: &Board, fleet: &Fleet, host: Host) -> Advice {
+    let mut advice = Advice::default();
+    let named = |grade| {
+        let is = |c: &usize| {
+            board.worst_of(*c) == Some(grade) && matches!(board.cases.get(*c), Some(Case { act: Act::Segments(_), .. }))
+        };
+        (0..board.cases.len()).filter(is).filter_map(|c| board.cases.get(c)).map(|c| c.name.clone()).collect::<Vec<_>>()
+    };
+    advice.killing = named(Grade::Kills);
+    advice.degrading = named(Grade::Degrades);
+    let Some(worst) = board.worst().filter(|w| *w != Grade::Safe) else { return advice };
+    if let Some(plan) = plan {
+        of_nmap(plan, board, fleet, host, worst, &mut advice);
+    } else {
+        exclusion(None, board, fleet, &mut advice);
+    }
+    releases(board, fleet, host, &mut advice);
+    remains(board, fleet, &mut advice);
+    advice
+}
+
+fn grade(board: &Board) -> Grade {
+    board.worst().unwrap_or(Grade::Safe)
+}
+
+/// What a change leaves, in a few words.
+fn left(board: &Board) -> String {
+    let list = |grade| {
+        let names: Vec<&str> = (0..board.cases.len())
+            .filter(|c| board.worst_of(*c) == Some(grade))
+            .filter_map(|c| board.cases.get(c))
+            .map(|c| c.name.as_str())
+            .collect();
+        match names.len() {
+            0 => None,
+            1..=4 => {
+                Some(format!("{} {}", names.join(", "), if names.len() == 1 { "still " } else { "still " }.trim_end()))
+            }
+            n => Some(format!(
+                "{} and {} more still",
+                names.iter().take(3).copied().collect::<Vec<_>>().join(", "),
+                n - 3
+            )),
+        }
+    };
+    [list(Grade::Kills), list(Grade::Degrades)].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn plural(grade: Grade) -> &'static str {
+    grade.name().trim_end_matches('s')
+}
+
+fn of_nmap(plan: &Plan, board: &Board, fleet: &Fleet, host: Host, worst: Grade, advice: &mut Advice) {
+    let mut base = plan.profile.clone();
+    if let Some(profile) = base.as_mut().filter(|p| p.version) {
+        let now = profile.intensity;
+        for (slot, bound) in [Grade::Kills, Grade::Unknown].into_iter().enumerate() {
+            for intensity in (0..now).rev() {
+                profile.intensity = intensity;
+                let after = plan.under(board, fleet, profile);
+                // Untested bytes stay untested at any intensity.
+                if grade(&after) < bound || (bound == Grade::Unknown && grade(&after) == Grade::Unknown) {
+                    let known = advice.highest_intensity.first().copied().flatten();
+                    advice.highest_intensity[slot] = Some(intensity);
+                    if known != Some(intensity) && (slot > 0 || worst == Grade::Kills) {
+                        advice.steps.push(Step {
+                            change: format!(
+                                "--version-intensity {intensity} (the highest that {} nothing)",
+                                if slot == 0 { "kills" } else { "hurts" }
+                            ),
+                            leaves: grade(&after).name(),
+                            but: left(&after),
+                        });
+                    }
+                    break;
+                }
+            }
+        }
+    } else if base.is_none() {
+        all_probes(plan, board, advice);
+    }
+    let hurting = if advice.killing.is_empty() { &advice.degrading } else { &advice.killing };
+    if !hurting.is_empty() {
+        let names: BTreeSet<&str> = hurting.iter().map(String::as_str).collect();
+        let after = board.only(|c, _| board.cases.get(c).is_none_or(|c| !names.contains(c.name.as_str())));
+        let word = if advice.killing.is_empty() { "that degrade" } else { "that kill" };
+        advice.steps.push(Step {
+            change: format!(
+                "--write-probes FILE, then nmap --versiondb FILE: your probes without the {} {word}",
+                hurting.len()
+            ),
+            leaves: grade(&after).name(),
+            but: left(&after),
+        });
+    }
+    exclusion(Some(plan), board, fleet, advice);
+    if let Some(profile) = plan.profile.as_ref().filter(|p| p.version) {
+        let mut without = profile.clone();
+        without.version = false;
+        let after = plan.under(board, fleet, &without);
+        advice.steps.push(Step {
+            change: "no version detection (without -sV and -A)".to_owned(),
+            leaves: grade(&after).name(),
+            but: left(&after),
+        });
+    }
+    // Of changes that leave the same, the order stands; what helps not at all is not said.
+    advice.steps.retain(|s| s.leaves != worst.name());
+}
+
+/// Without a profile every probe is asked about: which intensity leaves the bad ones out, on a port that none of them names?
+fn all_probes(plan: &Plan, board: &Board, advice: &mut Advice) {
+    for (slot, bound) in [Grade::Kills, Grade::Degrades].into_iter().enumerate() {
+        let bad = |name: &str| {
+            (0..board.cases.len())
+                .any(|c| board.cases.get(c).is_some_and(|k| k.name == name) && board.worst_of(c) >= Some(bound))
+        };
+        let lowest = plan.file.probes.iter().filter(|p| bad(&p.name)).map(|p| p.rarity).min();
+        let Some(lowest) = lowest.and_then(|l| l.checked_sub(1)) else { continue };
+        advice.highest_intensity[slot] = Some(lowest);
+        let after = board.only(|c, _| {
+            let probe = board.cases.get(c).and_then(|k| plan.file.probes.iter().find(|p| p.name == k.name));
+            probe.is_none_or(|p| p.rarity <= lowest)
+        });
+        if slot == 0 || advice.highest_intensity[0] != Some(lowest) {
+            advice.steps.push(Step {
+                change: format!("nmap --version-intensity {lowest} (the highest whose probes {} nothing, on ports that no probe names)", if slot == 0 { "kill" } else { "hurt" }),
+                leaves: grade(&after).name(),
+                but: left(&after),
+            });
+        }
+    }
+}
+
+/// Leaving the ports of the fleet out.
+fn exclusion(plan: Option<&Plan>, board: &Board, fleet: &Fleet, advice: &mut Advice) {
+    let chosen = |i: usize| fleet.targets.get(i).is_some_and(|t| t.place == Place::Ephemeral);
+    let hurt_anywhere = (0..fleet.targets.len()).any(|i| chosen(i) && board.worst_at(i) > Some(Grade::Unknown));
+    if hurt_anywhere {
+        advice.steps.push(Step {
+            change: "--exclude the training hosts (or scan when no job starts)".to_owned(),
+            leaves: Grade::Safe.name(),
+            but: "NCCL's ports are chosen by the kernel, so no list of ports covers them; nothing is learned of these hosts".to_owned(),
+        });
+    }
+    let ports = hurt_ports(board, fleet);
+    if ports.is_empty() {
+        return;
+    }
+    let list = ports.text();
+    let Some(plan) = plan else {
+        advice.steps.push(Step {
+            change: format!("exclude the ports {list} in the scanner's policy"),
+            leaves: Grade::Safe.name(),
+            but: "listeners on ports that the kernel chose are not covered: exclude their hosts".to_owned(),
+        });
+        return;
+    };
+    if plan.profile.is_none() {
+        return;
+    }
+    let detection = plan.without_detection(board, fleet, &ports);
+    advice.steps.push(Step {
+        change: format!(
+            "a line \"Exclude T:{list}\" in the file of probes (nmap --versiondb FILE): no version detection there"
+        ),
+        leaves: grade(&detection).name(),
+        but: left(&detection),
+    });
+    let after = plan.excluding(board, fleet, &ports);
+    advice.steps.push(Step {
+        change: format!("--exclude-ports {list}"),
+        leaves: grade(&after).name(),
+        but: [
+            Some("nmap then finds no open port there, and does not use these ports for host discovery".to_owned()),
+            Some(left(&after)).filter(|l| !l.is_empty()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; "),
+    });
+}
+
+/// nmap takes one `Exclude` line in a file.
+fn exclude_line(there: &Ports, more: &Ports) -> String {
+    if there.is_empty() {
+        return format!("a line \"Exclude T:{}\"", more.text());
+    }
+    let mut all = there.clone();
+    all.extend(more);
+    format!("its line Exclude made \"Exclude T:{}\"", all.text())
+}
+
+/// The fixed ports of servers that are hurt.
+fn hurt_ports(board: &Board, fleet: &Fleet) -> Ports {
+    let hurt = |i: &usize| board.worst_at(*i).is_some_and(|g| g > Grade::Unknown);
+    let targets = (0..fleet.targets.len()).filter(hurt).filter_map(|i| fleet.targets.get(i)).cloned().collect();
+    Fleet { targets, notes: Vec::new() }.ports()
+}
+
+/// The releases that close it: of stores, and of each kind of NCCL's listeners that is hurt.
+fn releases(board: &Board, fleet: &Fleet, host: Host, advice: &mut Advice) {
+    let bad: Vec<Case> = (0..board.cases.len())
+        .filter(|c| board.worst_of(*c) >= Some(Grade::Degrades))
+        .filter_map(|c| board.cases.get(c).cloned())
+        .collect();
+    let worst = |is: &dyn Fn(&Kind) -> bool| {
+        let targets = fleet.targets.iter().enumerate().filter(|(_, t)| is(&t.kind));
+        targets.filter_map(|(i, _)| board.worst_at(i)).max().filter(|g| *g >= Grade::Degrades)
+    };
+    let mut say = |what: &str, all: &Fleet, worst: Grade| {
+        let safe = since(&bad, all, host, Grade::Unknown);
+        let alive = since(&bad, all, host, Grade::Kills).filter(|_| worst == Grade::Kills);
+        let (version, leaves) = match (safe, alive) {
+            (Some(v), _) => (v, Grade::Safe),
+            (None, Some(v)) => (v, Grade::Degrades),
+            (None, None) => return,
+        };
+        let but = "said of these listeners alone".to_owned();
+        advice.steps.push(Step { change: format!("{what} {version} or later"), leaves: leaves.name(), but });
+    };
+    if let Some(worst) = worst(&|k| matches!(k, Kind::Store(_))) {
+        let all: Vec<(String, Release)> = Release::ALL.iter().map(|r| (r.to_string(), *r)).collect();
+        let stores = |backend| {
+            let mut fleet = Fleet::default();
+            fleet.stores(&all, backend, &[29_500]).map(|()| fleet).unwrap_or_default()
+        };
+        let both = stores(None);
+        if since(&bad, &both, host, Grade::Unknown).is_some() {
+            say("stores of PyTorch", &both, worst);
+        } else {
+            if worst == Grade::Kills {
+                say("stores of PyTorch", &both, worst);
+            }
+            say(
+                "the libuv store (USE_LIBUV=1; the default since 2.4) of PyTorch",
+                &stores(Some(Backend::Libuv)),
+                worst,
+            );
+        }
+    }
+    for role in ROLES {
+        if let Some(worst) = worst(&|k| matches!(k, Kind::Nccl(r, _) if *r == role)) {
+            say(&format!("for the {}, NCCL", role.name()), &listeners(role), worst);
+        }
+    }
+}
+
+/// The version of `all` from which on nothing in `bad` reaches `bound`.
+fn since(bad: &[Case], all: &Fleet, host: Host, bound: Grade) -> Option<String> {
+    let asked = Board::ask(bad.to_vec(), all, host, |_, _| true);
+    let hurt = |i: usize| asked.worst_at(i).is_some_and(|g| g >= bound);
+    let last_hurt = (0..all.targets.len()).rev().find(|i| hurt(*i));
+    let Some(last) = last_hurt else { return all.targets.first().map(|t| t.version.clone()) };
+    let version = all.targets.get(last).map(|t| &t.version)?;
+    all.targets.iter().skip(last).find(|t| t.version != *version).map(|t| t.version.clone())
+}
+
+fn listeners(role: Role) -> Fleet {
+    let versions: Vec<(String, Role, Version)> =
+        Versions::ALL.representatives().map(|v| (v.to_string(), role, v)).collect();
+    let mut fleet = Fleet::default();
+    fleet.nccl(&versions);
+    fleet
+}
+
+/// What stays open whatever is scanned, for the servers at hand.
+fn remains(_board: &Board, fleet: &Fleet, advice: &mut Advice) {
+    let has = |wanted: fn(&Kind) -> bool| fleet.targets.iter().any(|t| wanted(&t.kind));
+    if has(|k| matches!(k, Kind::Store(s) if s.backend.name() == "poll")) {
+        advice.remains.push(
+            "a poll store stands still for as long as one client leaves a request unfinished: one byte is enough, in every release".to_owned(),
+        );
+    }
+    if has(|k| matches!(k, Kind::Nccl(Role::Root, v) if v.0 < 22_703)) {
+        advice.remains.push(
+            "a bootstrap root before NCCL 2.27.3 fails when anybody connects and closes: connect scans (-sT, health checks) are enough".to_owned(),
+        );
+    }
+    if has(|k| matches!(k, Kind::Nccl(..))) {
+        advice.remains.push(
+            "NCCL listens on ports that the kernel chooses: no list of ports covers them, so exclude the hosts, or set NCCL_SOCKET_IFNAME to a network that is not scanned".to_owned(),
+        );
+    }
+    advice.remains.push("a scanner's next release may send other bytes: ask again after each update".to_owned());
+}

@@ -1,0 +1,144 @@
+//! nmap's probes as cases, and which of them a profile sends to which server.
+
+use super::board::{Act, Board, Case};
+use super::fleet::{EPHEMERAL, Fleet, Place};
+use super::host::Host;
+use super::ports::Ports;
+use super::probes::{Probe, ProbeFile};
+use super::profile::{Profile, Scan};
+
+/// A file of probes, and the scan that sends them: all of them where there is none.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The file.
+    pub file: ProbeFile,
+    /// The scan.
+    pub profile: Option<Profile>,
+    /// The ports that it scans.
+    scanned: Ports,
+    cases: Vec<(Step, Case)>,
+    /// What was assumed.
+    pub notes: Vec<String>,
+}
+
+/// What a case is to nmap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// The port scan.
+    Scan,
+    /// The silence before the first probe.
+    Null,
+    /// A probe, by index.
+    Probe(usize),
+    /// Bytes that no model was asked about.
+    Untested,
+}
+
+impl Plan {
+    /// Cases in the order in which they reach the first of the fleet's ports.
+    pub fn new(file: ProbeFile, profile: Option<Profile>, fleet: &Fleet) -> Plan {
+        let mut notes = profile.as_ref().map_or(Vec::new(), |p| p.notes.clone());
+        let mut cases = Vec::new();
+        let mut scanned = Ports::all();
+        if let Some(p) = &profile {
+            let (ports, note) = p.scanned(&file.path);
+            scanned = ports;
+            notes.extend(note);
+            let (name, act) = match p.scan {
+                Scan::Connect => ("port scan (-sT)", Act::Close),
+                _ => ("port scan (-sS)", Act::Syn),
+            };
+            if p.scan != Scan::Nothing {
+                cases.push((Step::Scan, Case { name: name.to_owned(), act }));
+            }
+        }
+        if let Some(ms) = file.null_wait_ms.filter(|_| profile.as_ref().is_none_or(|p| p.version)) {
+            cases.push((Step::Null, Case { name: "NULL".to_owned(), act: Act::Silence(f64::from(ms) / 1000.0) }));
+        }
+        let port = fleet.targets.iter().find_map(|t| match &t.place {
+            Place::Ports(ports) => ports.first().copied(),
+            Place::Ephemeral => None,
+        });
+        for i in order(&file, profile.as_ref(), port.unwrap_or(EPHEMERAL.0)) {
+            let Some(probe) = file.probes.get(i) else { continue };
+            let act = Act::Segments(vec![probe.payload.clone()]);
+            cases.push((Step::Probe(i), Case { name: probe.name.clone(), act }));
+        }
+        let untested = profile.iter().flat_map(|p| &p.untested);
+        cases.extend(untested.map(|name| (Step::Untested, Case { name: name.clone(), act: Act::Untested })));
+        Plan { file, profile, scanned, cases, notes }
+    }
+
+    /// Everything that the profile sends, at every server.
+    pub fn board(&self, fleet: &Fleet, host: Host) -> Board {
+        let sent = self.sent(fleet, self.profile.as_ref(), &Ports::default(), &Ports::default());
+        Board::ask(self.cases.iter().map(|c| c.1.clone()).collect(), fleet, host, |c, t| sent[c][t])
+    }
+
+    /// The rows of `board` that are left when the profile is another.
+    pub fn under(&self, board: &Board, fleet: &Fleet, profile: &Profile) -> Board {
+        let sent = self.sent(fleet, Some(profile), &Ports::default(), &Ports::default());
+        board.only(|c, t| sent.get(c).and_then(|row| row.get(t)).copied().unwrap_or(false))
+    }
+
+    /// The rows that are left when these ports are not scanned at all.
+    pub fn excluding(&self, board: &Board, fleet: &Fleet, ports: &Ports) -> Board {
+        let sent = self.sent(fleet, self.profile.as_ref(), ports, &Ports::default());
+        board.only(|c, t| sent.get(c).and_then(|row| row.get(t)).copied().unwrap_or(false))
+    }
+
+    /// The rows that are left when version detection leaves these ports alone.
+    pub fn without_detection(&self, board: &Board, fleet: &Fleet, ports: &Ports) -> Board {
+        let sent = self.sent(fleet, self.profile.as_ref(), &Ports::default(), ports);
+        board.only(|c, t| sent.get(c).and_then(|row| row.get(t)).copied().unwrap_or(false))
+    }
+
+    /// By case and server, whether it is sent.
+    fn sent(&self, fleet: &Fleet, profile: Option<&Profile>, excluded: &Ports, undetected: &Ports) -> Vec<Vec<bool>> {
+        let Some(profile) = profile else {
+            return vec![vec![true; fleet.targets.len()]; self.cases.len()];
+        };
+        let mut places: Vec<(&Place, Vec<bool>)> = Vec::new();
+        for target in &fleet.targets {
+            if !places.iter().any(|(p, _)| *p == &target.place) {
+                let open: Vec<u16> = match &target.place {
+                    Place::Ports(ports) => ports.clone(),
+                    Place::Ephemeral => (EPHEMERAL.0..=EPHEMERAL.1).collect(),
+                };
+                let scanned =
+                    |p: &u16| self.scanned.contains(*p) && !profile.excluded.contains(*p) && !excluded.contains(*p);
+                let open: Vec<u16> = open.into_iter().filter(scanned).collect();
+                let detected =
+                    |p: &&u16| (profile.all_ports || !self.file.excluded.contains(**p)) && !undetected.contains(**p);
+                let detected: Vec<u16> =
+                    if profile.version { open.iter().filter(detected).copied().collect() } else { Vec::new() };
+                let of = |step: &Step| match step {
+                    Step::Scan => !open.is_empty(),
+                    Step::Untested => !open.is_empty(),
+                    Step::Null => !detected.is_empty(),
+                    Step::Probe(i) => {
+                        self.file.probes.get(*i).is_some_and(|p| reaches(p, profile.intensity, &detected))
+                    }
+                };
+                places.push((&target.place, self.cases.iter().map(|c| of(&c.0)).collect()));
+            }
+        }
+        let at = |case: usize, place: &Place| {
+            places.iter().find(|(p, _)| *p == place).and_then(|(_, sent)| sent.get(case)).copied().unwrap_or(false)
+        };
+        (0..self.cases.len()).map(|c| fleet.targets.iter().map(|t| at(c, &t.place)).collect()).collect()
+    }
+}
+
+fn reaches(probe: &Probe, intensity: u8, ports: &[u16]) -> bool {
+    (probe.rarity <= intensity && !ports.is_empty()) || ports.iter().any(|p| probe.ports.contains(*p))
+}
+
+/// Indices of probes: as they reach `port`, then the others.
+fn order(file: &ProbeFile, profile: Option<&Profile>, port: u16) -> Vec<usize> {
+    let Some(_) = profile else { return (0..file.probes.len()).collect() };
+    let hinted = |i: &usize| file.probes.get(*i).is_some_and(|p| p.ports.contains(port));
+    let (mut first, others): (Vec<usize>, Vec<usize>) = (0..file.probes.len()).partition(hinted);
+    first.extend(others);
+    first
+}
