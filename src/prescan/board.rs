@@ -201,7 +201,7 @@ fn listener(act: &Act, role: Role, version: Version, blank: Row) -> Row {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{fleet, *};
+    use super::super::fleet;
     use super::*;
 
     fn ask(segments: &[&[u8]], pytorch: &str, nccl: Option<&str>, host: Host) -> Board {
