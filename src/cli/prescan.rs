@@ -174,7 +174,7 @@ fn fleet(a: &Args) -> anyhow::Result<Fleet> {
     }
     if !releases.is_empty() && a.port.is_empty() {
         let list = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-        fleet.notes.push(format!("stores were taken to listen on the ports {list} (--port says better)"));
+        fleet.notes.push(format!("stores were taken to listen on the ports {list} (--port says better; torchrun's worker stores are on ports that the kernel chose)"));
     }
     Ok(fleet)
 }
