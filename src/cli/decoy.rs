@@ -24,8 +24,7 @@ use crate::prescan::Host;
   rdzvscope decoy --as tcpstore:2.15/libuv --as nccl-root:2.26 --listen 29500 --listen 45999 --for 10m --record scan.pcapng
   rdzvscope decoy --as tcpstore:1.13 --listen 192.0.2.20:29500 --connections 100
 
-Prints a JSON line for each listener, each connection when it has ended, and a summary. It runs until it is interrupted, or
-until --for or --connections end it. A decoy that is not on loopback is reached by whoever reaches that address.
+Prints a JSON line for each listener, each connection when it has ended, and a summary. It runs until it is interrupted, or until --for or --connections end it. A decoy that is not on loopback is reached by whoever reaches that address.
 
 Status: 0 nothing that came would have hurt; 1 something would have; 2 it could not listen, or nobody came.")]
 pub(super) struct Args {

@@ -71,7 +71,7 @@ pub(super) struct Args {
     /// Bytes that nobody has tried do not count
     #[arg(long)]
     accept_unknown: bool,
-    /// Write the probes without those that kill (or degrade, when none kills), for nmap --versiondb
+    /// Write the probes without those that kill stores (or degrade, when none kills), for nmap --versiondb
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]
     write_probes: Option<PathBuf>,
     /// Form of the verdict
@@ -174,7 +174,7 @@ fn fleet(a: &Args) -> anyhow::Result<Fleet> {
     }
     if !releases.is_empty() && a.port.is_empty() {
         let list = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-        fleet.notes.push(format!("stores were taken to listen on the ports {list} (--port says better)"));
+        fleet.notes.push(format!("stores were taken to listen on the ports {list} (--port says better; torchrun's worker stores are on ports that the kernel chose)"));
     }
     Ok(fleet)
 }
@@ -287,7 +287,7 @@ fn bytes(text: &str) -> anyhow::Result<Vec<Vec<u8>>> {
 }
 
 fn write_probes(path: &Path, plan: &Plan, advice: &Advice) -> anyhow::Result<()> {
-    let hurting = if advice.killing.is_empty() { &advice.degrading } else { &advice.killing };
+    let hurting = &advice.left_out;
     let names: BTreeSet<&str> = hurting.iter().map(String::as_str).collect();
     let mut options = OpenOptions::new();
     let mut file = options

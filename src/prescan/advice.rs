@@ -26,6 +26,9 @@ pub struct Step {
     pub but: String,
 }
 
+/// How the names of cases end that nmap's scripts send.
+const SCRIPT: &str = "(nmap script)";
+
 /// All that is advised.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Advice {
@@ -37,30 +40,52 @@ pub struct Advice {
     pub killing: Vec<String>,
     /// Probes that degrade, and kill nothing.
     pub degrading: Vec<String>,
+    /// Probes that a file for these servers should not hold: what kills stores, else what degrades them. Of a fleet without
+    /// stores, what hurts NCCL's listeners; but those are mostly hurt by the connection itself.
+    pub left_out: Vec<String>,
     /// What no change of the scan closes.
     pub remains: Vec<String>,
 }
 
 /// Looks for it. `plan` where the cases are nmap's.
 pub fn advise(plan: Option<&Plan>, board: &Board, fleet: &Fleet, host: Host) -> Advice {
-    let mut advice = Advice::default();
-    let named = |grade| {
-        let is = |c: &usize| {
-            board.worst_of(*c) == Some(grade) && matches!(board.cases.get(*c), Some(Case { act: Act::Segments(_), .. }))
-        };
-        (0..board.cases.len()).filter(is).filter_map(|c| board.cases.get(c)).map(|c| c.name.clone()).collect::<Vec<_>>()
-    };
-    advice.killing = named(Grade::Kills);
-    advice.degrading = named(Grade::Degrades);
-    let Some(worst) = board.worst().filter(|w| *w != Grade::Safe) else { return advice };
-    if let Some(plan) = plan {
-        of_nmap(plan, board, fleet, host, worst, &mut advice);
-    } else {
-        exclusion(None, board, fleet, &mut advice);
+    let mut advice =
+        Advice { killing: named(board, Grade::Kills), degrading: named(board, Grade::Degrades), ..Advice::default() };
+    let is_store = |t: usize| fleet.targets.get(t).is_some_and(|t| matches!(t.kind, Kind::Store(_)));
+    let stores = board.only(|_, t| is_store(t));
+    // Ports and probes are the stores' affair: NCCL's listeners are hurt by connections as such, on ports that nobody knows.
+    let about = if stores.worst().is_some() { &stores } else { board };
+    let others = stores.worst().is_some() && board.only(|_, t| !is_store(t)).worst() > Some(Grade::Unknown);
+    advice.left_out = named(about, Grade::Kills);
+    if advice.left_out.is_empty() {
+        advice.left_out = named(about, Grade::Degrades);
+    }
+    if board.worst().is_none_or(|w| w == Grade::Safe) {
+        return advice;
+    }
+    match plan {
+        Some(plan) => {
+            of_nmap(plan, about, fleet, &mut advice);
+            for step in advice.steps.iter_mut().filter(|_| others) {
+                let but = [step.but.as_str(), "said of the stores alone"];
+                step.but = but.into_iter().filter(|b| !b.is_empty()).collect::<Vec<_>>().join("; ");
+            }
+            for_all(plan, board, fleet, host, &mut advice);
+        }
+        None => exclusion(None, board, fleet, &mut advice),
     }
     releases(board, fleet, host, &mut advice);
-    remains(board, fleet, &mut advice);
+    remains(fleet, &mut advice);
     advice
+}
+
+/// The probes whose worst is this.
+fn named(board: &Board, grade: Grade) -> Vec<String> {
+    let is = |c: &usize| {
+        board.worst_of(*c) == Some(grade)
+            && matches!(board.cases.get(*c), Some(Case { act: Act::Segments(_), name }) if !name.ends_with(SCRIPT))
+    };
+    (0..board.cases.len()).filter(is).filter_map(|c| board.cases.get(c)).map(|c| c.name.clone()).collect()
 }
 
 fn grade(board: &Board) -> Grade {
@@ -94,71 +119,77 @@ fn plural(grade: Grade) -> &'static str {
     grade.name().trim_end_matches('s')
 }
 
-fn of_nmap(plan: &Plan, board: &Board, fleet: &Fleet, host: Host, worst: Grade, advice: &mut Advice) {
-    let mut base = plan.profile.clone();
-    if let Some(profile) = base.as_mut().filter(|p| p.version) {
+/// What helps the servers of `board`: intensity, other probes, other ports.
+fn of_nmap(plan: &Plan, board: &Board, fleet: &Fleet, advice: &mut Advice) {
+    let Some(worst) = board.worst().filter(|w| *w > Grade::Unknown) else { return };
+    if let Some(mut profile) = plan.profile.clone().filter(|p| p.version) {
         let now = profile.intensity;
-        for (slot, bound) in [Grade::Kills, Grade::Unknown].into_iter().enumerate() {
-            for intensity in (0..now).rev() {
+        for (slot, bound) in [Grade::Kills, Grade::Degrades].into_iter().enumerate() {
+            if worst < bound {
+                continue;
+            }
+            let below = (0..now).rev().find_map(|intensity| {
                 profile.intensity = intensity;
-                let after = plan.under(board, fleet, profile);
-                // Untested bytes stay untested at any intensity.
-                if grade(&after) < bound || (bound == Grade::Unknown && grade(&after) == Grade::Unknown) {
-                    let known = advice.highest_intensity.first().copied().flatten();
-                    advice.highest_intensity[slot] = Some(intensity);
-                    if known != Some(intensity) && (slot > 0 || worst == Grade::Kills) {
-                        advice.steps.push(Step {
-                            change: format!(
-                                "--version-intensity {intensity} (the highest that {} nothing)",
-                                if slot == 0 { "kills" } else { "hurts" }
-                            ),
-                            leaves: grade(&after).name(),
-                            but: left(&after),
-                        });
-                    }
-                    break;
-                }
+                let after = plan.under(board, fleet, &profile);
+                (grade(&after) < bound).then_some((intensity, after))
+            });
+            let Some((intensity, after)) = below else { continue };
+            let known = slot > 0 && advice.highest_intensity[0] == Some(intensity);
+            advice.highest_intensity[slot] = Some(intensity);
+            if !known {
+                let what = if slot == 0 { "kills" } else { "hurts" };
+                advice.steps.push(Step {
+                    change: format!("--version-intensity {intensity} (the highest that {what} nothing)"),
+                    leaves: grade(&after).name(),
+                    but: left(&after),
+                });
             }
         }
-    } else if base.is_none() {
+    } else if plan.profile.is_none() {
         all_probes(plan, board, advice);
     }
-    let hurting = if advice.killing.is_empty() { &advice.degrading } else { &advice.killing };
-    if !hurting.is_empty() {
-        let names: BTreeSet<&str> = hurting.iter().map(String::as_str).collect();
+    let names: BTreeSet<&str> = advice.left_out.iter().map(String::as_str).collect();
+    if !names.is_empty() {
         let after = board.only(|c, _| board.cases.get(c).is_none_or(|c| !names.contains(c.name.as_str())));
-        let word = if advice.killing.is_empty() { "that degrade" } else { "that kill" };
+        let which = match names.len() {
+            1..=3 => advice.left_out.join(", "),
+            n => format!("the {n} that hurt"),
+        };
         advice.steps.push(Step {
-            change: format!(
-                "--write-probes FILE, then nmap --versiondb FILE: your probes without the {} {word}",
-                hurting.len()
-            ),
+            change: format!("--write-probes FILE, then nmap --versiondb FILE: your probes without {which}"),
             leaves: grade(&after).name(),
             but: left(&after),
         });
     }
     exclusion(Some(plan), board, fleet, advice);
-    if let Some(profile) = plan.profile.as_ref().filter(|p| p.version) {
-        let mut without = profile.clone();
-        without.version = false;
+    advice.steps.retain(|s| s.leaves != worst.name());
+}
+
+/// What helps every server, NCCL's listeners among them.
+fn for_all(plan: &Plan, board: &Board, fleet: &Fleet, host: Host, advice: &mut Advice) {
+    let Some(profile) = &plan.profile else { return };
+    let worst = grade(board);
+    let mut say = |change: &str, after: &Board, but: String| {
+        if grade(after) < worst {
+            advice.steps.push(Step { change: change.to_owned(), leaves: grade(after).name(), but });
+        }
+    };
+    if profile.version {
+        let without = Profile { version: false, ..profile.clone() };
         let after = plan.under(board, fleet, &without);
-        advice.steps.push(Step {
-            change: "no version detection (without -sV and -A)".to_owned(),
-            leaves: grade(&after).name(),
-            but: left(&after),
-        });
+        say("no version detection (without -sV and -A)", &after, left(&after));
     }
-    if let Some(profile) = plan.profile.as_ref().filter(|p| p.scan == Scan::Connect) {
+    if profile.scan == Scan::Connect {
         let half_open = Profile { version: false, scan: Scan::HalfOpen, untested: Vec::new(), ..profile.clone() };
         let after = Plan::new(plan.file.clone(), Some(half_open), fleet).board(fleet, host);
-        advice.steps.push(Step {
-            change: "-sS alone, run as root: no -sT, no -sV, no scripts".to_owned(),
-            leaves: grade(&after).name(),
-            but: left(&after),
-        });
+        say("-sS alone, run as root: no -sT, no -sV, no scripts", &after, left(&after));
     }
-    // Of changes that leave the same, the order stands; what helps not at all is not said.
-    advice.steps.retain(|s| s.leaves != worst.name());
+    let chosen = |t: usize| fleet.targets.get(t).is_some_and(|t| t.place == Place::Ephemeral);
+    if (0..fleet.targets.len()).any(|t| chosen(t) && board.worst_at(t) > Some(Grade::Unknown)) {
+        let but =
+            "NCCL's ports are chosen by the kernel, so no list of ports covers them; nothing is learned of these hosts";
+        say("--exclude the training hosts, or scan when no job starts", &board.only(|_, _| false), but.to_owned());
+    }
 }
 
 /// Without a profile every probe is asked about: which intensity leaves the bad ones out, on a port that none of them names?
@@ -187,18 +218,7 @@ fn all_probes(plan: &Plan, board: &Board, advice: &mut Advice) {
 
 /// Leaving the ports of the fleet out.
 fn exclusion(plan: Option<&Plan>, board: &Board, fleet: &Fleet, advice: &mut Advice) {
-    let chosen = |i: usize| {
-        plan.is_some_and(|p| p.profile.is_some()) && fleet.targets.get(i).is_some_and(|t| t.place == Place::Ephemeral)
-    };
-    let hurt_anywhere = (0..fleet.targets.len()).any(|i| chosen(i) && board.worst_at(i) > Some(Grade::Unknown));
-    if hurt_anywhere {
-        advice.steps.push(Step {
-            change: "--exclude the training hosts (or scan when no job starts)".to_owned(),
-            leaves: Grade::Safe.name(),
-            but: "NCCL's ports are chosen by the kernel, so no list of ports covers them; nothing is learned of these hosts".to_owned(),
-        });
-    }
-    let ports = hurt_ports(board, fleet);
+    let ports = hurt_ports(plan, board, fleet);
     if ports.is_empty() {
         return;
     }
@@ -249,10 +269,11 @@ fn exclude_line(there: &Ports, more: &Ports) -> String {
 }
 
 /// The fixed ports of servers that are hurt.
-fn hurt_ports(board: &Board, fleet: &Fleet) -> Ports {
+fn hurt_ports(plan: Option<&Plan>, board: &Board, fleet: &Fleet) -> Ports {
     let hurt = |i: &usize| board.worst_at(*i).is_some_and(|g| g > Grade::Unknown);
     let targets = (0..fleet.targets.len()).filter(hurt).filter_map(|i| fleet.targets.get(i)).cloned().collect();
-    Fleet { targets, notes: Vec::new() }.ports()
+    let all = Fleet { targets, notes: Vec::new() }.ports();
+    plan.map_or(all.clone(), |p| p.scanned(&all))
 }
 
 /// The releases that close it: of stores, and of each kind of NCCL's listeners that is hurt.
@@ -322,7 +343,7 @@ fn listeners(role: Role) -> Fleet {
 }
 
 /// What stays open whatever is scanned, for the servers at hand.
-fn remains(_board: &Board, fleet: &Fleet, advice: &mut Advice) {
+fn remains(fleet: &Fleet, advice: &mut Advice) {
     let has = |wanted: fn(&Kind) -> bool| fleet.targets.iter().any(|t| wanted(&t.kind));
     if has(|k| matches!(k, Kind::Store(s) if s.backend.name() == "poll")) {
         advice.remains.push(

@@ -95,6 +95,12 @@ impl Plan {
         Plan { file, profile, scanned, cases, notes }
     }
 
+    /// Those of `ports` that the profile scans.
+    pub fn scanned(&self, ports: &Ports) -> Ports {
+        let left_out = self.profile.as_ref().map(|p| &p.excluded);
+        ports.filter(|p| self.scanned.contains(p) && left_out.is_none_or(|x| !x.contains(p)))
+    }
+
     /// Everything that the profile sends, at every server.
     pub fn board(&self, fleet: &Fleet, host: Host) -> Board {
         let sent = self.sent(fleet, self.profile.as_ref(), &Ports::default(), &Ports::default());

@@ -68,11 +68,10 @@ impl Ports {
         Ok(Ports(all))
     }
 
-    /// How many of the ports `from..=to` are in it, when `without` are taken out, and the first of them.
-    pub fn within(&self, from: u16, to: u16, without: &Ports) -> (usize, Option<u16>) {
-        let mut hits = (from..=to).filter(|p| self.contains(*p) && !without.contains(*p));
-        let first = hits.next();
-        (first.map_or(0, |_| 1 + hits.count()), first)
+    /// Those for which `keep` holds, one by one.
+    pub fn filter(&self, keep: impl Fn(u16) -> bool) -> Ports {
+        let all = self.0.iter().flat_map(|(from, to)| *from..=*to);
+        Ports(all.filter(|p| keep(*p)).map(|p| (p, p)).collect())
     }
 
     /// As it is written for nmap.
@@ -96,6 +95,6 @@ mod tests {
         assert_eq!(Ports::parse("http*"), Err("http*".to_owned()));
         assert_eq!(Ports::parse("9-3"), Err("9-3".to_owned()));
         assert_eq!(Ports::parse("5,1-2").unwrap().text(), "1-2,5");
-        assert_eq!(Ports::parse("10-20").unwrap().within(15, 30, &Ports::of(&[15])), (5, Some(16)));
+        assert_eq!(Ports::parse("10-20").unwrap().filter(|p| p > 18).text(), "19,20");
     }
 }

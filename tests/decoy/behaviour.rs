@@ -18,7 +18,7 @@ fn string(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// One case. The state that the recorded server was in is told by its answers; see the test of the model.
-fn run(case: &Value) -> (String, &'static str, bool) {
+fn run(case: &Value, patience: u32) -> (String, &'static str, bool) {
     let text = |key: &str| case[key].as_str().unwrap();
     let release = Release::parse(text("pytorch")).unwrap();
     let version = (release.major, release.minor);
@@ -52,21 +52,21 @@ fn run(case: &Value) -> (String, &'static str, bool) {
         watcher
     });
     let mut peer = stage.connect();
-    std::thread::sleep(Duration::from_millis(20));
+    std::thread::sleep(Duration::from_millis(20) * patience);
     // The watcher leaves when its descriptor can no longer become the peer's.
     if let Some(watcher) = watcher {
         drop(watcher);
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20) * patience);
     }
     let mut taken = true;
     for segment in case["segments"].as_array().unwrap() {
         taken &= send(&mut peer, &unhex(segment.as_str().unwrap()));
-        std::thread::sleep(Duration::from_millis(15));
+        std::thread::sleep(Duration::from_millis(15) * patience);
     }
-    let (reply, state) = answer(&mut peer, WAIT);
+    let (reply, state) = answer(&mut peer, WAIT * patience);
     let state = if taken { state } else { "reset" };
     send(&mut setup, &[&[byte(Operation::Get)][..], &string(b"init/")].concat());
-    let served = answer(&mut setup, WAIT).0 == string(b"1");
+    let served = answer(&mut setup, WAIT * patience).0 == string(b"1");
     stage.end();
     (hex(&reply), state, served)
 }
@@ -89,8 +89,16 @@ fn every_recorded_case_over_sockets() {
                         case["state"].as_str().unwrap(),
                         case["others_served"].as_bool().unwrap(),
                     );
-                    let is = run(case);
-                    if (is.0.as_str(), is.1, is.2) != (was.0.as_str(), was.1, was.2) {
+                    // On a busy machine segments may arrive together, and answers late: what differs gets more time.
+                    let same =
+                        |is: &(String, &str, bool)| (is.0.as_str(), is.1, is.2) == (was.0.as_str(), was.1, was.2);
+                    let mut is = run(case, 1);
+                    for patience in [4, 12] {
+                        if !same(&is) {
+                            is = run(case, patience);
+                        }
+                    }
+                    if !same(&is) {
                         let name = format!("{}/{} {}", case["pytorch"], case["backend"], case["case"]);
                         differences.lock().unwrap().push(format!("{name}: was {was:?}, decoy {is:?}"));
                     }
