@@ -203,6 +203,7 @@ mod tests {
             client_is_low,
             direction_known: true,
             live: true,
+            syn_maker: SynMaker::Masscan,
             isn_seen: [true, false],
             isns: [7, 8],
             packets: [1, 2],
