@@ -53,7 +53,9 @@ fn links_between_documents_lead_somewhere() {
             assert!(folder.join(target).exists(), "{page}: {link} leads nowhere");
         }
         // Paths in code font that look like the project's own.
-        for path in text.split('`').filter(|t| t.starts_with("docs/") || t.starts_with("src/") || t.starts_with("testdata/")) {
+        for path in
+            text.split('`').filter(|t| t.starts_with("docs/") || t.starts_with("src/") || t.starts_with("testdata/"))
+        {
             let path = path.split_whitespace().next().unwrap().trim_end_matches(['.', ',']);
             if !path.contains(['*', '<', '{']) {
                 assert!(root.join(path).exists(), "{page}: {path} is not there");

@@ -9,7 +9,9 @@ use super::output::shown;
 
 /// Arguments of `doctor`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  rdzvscope doctor /var/captures\n\nExit status: 0 nothing is missing, 1 something is.")]
+#[command(
+    after_help = "Example:\n  rdzvscope doctor /var/captures\n\nExit status: 0 nothing is missing, 1 something is."
+)]
 pub(super) struct Args {
     /// A directory for captures or a case file, whose disk is looked at
     #[arg(value_name = "DIR", default_value = ".")]

@@ -3,8 +3,8 @@
 mod analyze;
 mod args;
 mod complete;
-mod doctor;
 mod decoy;
+mod doctor;
 mod exit;
 mod explain;
 mod messages;
