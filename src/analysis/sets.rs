@@ -1,6 +1,7 @@
 //! Capture sets: rotated files of one capture are read one after the other, different captures side by side.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -164,8 +165,16 @@ pub(super) fn groups(captures: &[Capture], firsts: &BTreeMap<u32, Timestamp>) ->
 
 /// The time of a capture's first packet.
 pub(super) fn first_time(c: &Capture) -> Option<Timestamp> {
-    let mut reader = Reader::open(&c.path, &Limits::default()).ok()?;
-    Some(reader.next().ok()??.time)
+    // A little is enough but for a first packet of record size; thousands of files are asked.
+    for bytes in [32 << 10, 2 << 20] {
+        let head = std::fs::File::open(&c.path).ok()?.take(bytes);
+        let first =
+            Reader::from_read("", Box::new(head), &Limits::default()).and_then(|mut r| Ok(r.next()?.map(|p| p.time)));
+        if let Ok(Some(time)) = first {
+            return Some(time);
+        }
+    }
+    None
 }
 
 /// Reads all groups, on `threads` threads. What comes out does not depend on their number.
