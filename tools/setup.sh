@@ -45,6 +45,6 @@ if [ -n "$missing" ]; then
 fi
 
 command -v cargo >/dev/null 2>&1 || {
-    echo "setup: no cargo: install Rust 1.88 or later (https://rustup.rs, or the rustc and cargo packages of Debian testing)" >&2
+    echo "setup: no cargo: install Rust 1.89 or later (https://rustup.rs, or the rustc and cargo packages of Debian testing)" >&2
     exit 1
 }

@@ -35,7 +35,7 @@ pub use exit::Exit;
     name = "rdzvscope",
     version,
     about = "Packet-capture forensics for training clusters",
-    long_about = "Reads packet captures and OOM logs, decodes PyTorch TCPStore rendezvous traffic, flags frames whose \
+    long_about = "Reads packet captures and OOM logs, decodes PyTorch TCPStore and NCCL bootstrap traffic, flags frames whose \
 declared lengths, counts or query types are malformed, and joins them to per-host OOM kills.",
     after_help = "Examples:\n  rdzvscope analyze captures/ --oom logs/ --hosts hosts\n  rdzvscope explain store-claim",
     subcommand_required = true,

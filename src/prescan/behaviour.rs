@@ -49,7 +49,7 @@ type Preset = (&'static str, &'static [Behaviour], Option<&'static str>);
 
 use Behaviour::{Banner, ConnectClose, Syn};
 
-/// What each does is taken from its manual; where a manual leaves it open, the worse is taken.
+/// What these scanners are commonly known to do by default, not recorded from them; where that is open, the worse is taken.
 const PRESETS: &[Preset] = &[
     ("masscan", &[Syn], None),
     ("masscan-banners", &[Syn, Banner], Some("masscan --banners: its hello of the protocol that a port suggests")),
