@@ -104,7 +104,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
 
 impl Args {
     fn wants(&self, m: &MessageLine) -> bool {
-        let query = self.query.is_empty() || self.query.iter().any(|q| *q == m.query);
+        let query = self.query.is_empty() || self.query.contains(&m.query);
         let key = self.key.as_ref().is_none_or(|wanted| {
             let key = m.key.as_ref().map_or(&[][..], |k| &k.bytes);
             memchr::memmem::find(key, wanted.as_bytes()).is_some()
