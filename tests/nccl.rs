@@ -195,6 +195,7 @@ fn named(scenario: &str) -> (&'static str, &'static str) {
 
 /// With the roots' ports, each scenario is named by what it did, and the root's fate is the recorded one. With
 /// `NCCL_TABLE` set, prints the table.
+#[allow(clippy::print_stderr)] // the table is for who asks for it
 #[test]
 fn strays_at_the_root_are_named_with_their_outcome() {
     for version in ["2.16.2", "2.26.2"] {
@@ -227,7 +228,7 @@ fn strays_at_the_root_are_named_with_their_outcome() {
             let told = text(&stray["explanation"]);
             #[allow(clippy::print_stdout)]
             if std::env::var_os("NCCL_TABLE").is_some() {
-                println!("{version}  {scenario:<15} recorded {recorded:<14} told {outcome:<14} {rule:<23} {told}");
+                eprintln!("{version}  {scenario:<15} recorded {recorded:<14} told {outcome:<14} {rule:<23} {told}");
             }
             assert!(told.contains(words), "{version} {scenario}: {told}");
             assert_eq!(outcome, recorded, "{version} {scenario}: {own:#?}");
