@@ -69,7 +69,6 @@ pub fn analyze(options: &Options) -> Analysis {
     findings.extend(network.findings.iter().cloned());
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
     let scans = quiet::scans(&sets, &findings);
-    let left_out = observe::bounded(&mut findings, options.max_findings);
 
     let (summaries, log_inputs) = read_logs(options, &inputs, &names, &sets);
     let merged = oom::merge(summaries.into_iter().flat_map(|s| s.sightings).collect());
@@ -91,9 +90,9 @@ pub fn analyze(options: &Options) -> Analysis {
         window: options.window,
         max_lag: options.max_lag,
     };
-    let incidents = incidents(&evidence);
-    let mut findings = findings.clone();
+    let mut incidents = incidents(&evidence);
     settle(&mut findings, &incidents, &events);
+    let left_out = observe::bounded(&mut findings, &mut incidents, options.max_findings);
 
     let captures: Vec<(Capture, ReadCapture, String)> = captures
         .into_iter()
