@@ -112,6 +112,14 @@ pub(super) fn report(m: Material<'_>) -> Report {
     inputs.append(&mut report.inputs);
     report.inputs = inputs;
     report.totals.unread = report.inputs.iter().filter(|i| i.error.is_some()).count() as u64;
+    let lost = &report.totals;
+    if lost.evicted_flows > 0 || lost.evicted_bytes > 0 {
+        report.notes.push(format!(
+            "Memory ran out: {} flows were forgotten and flows that held {} bytes were read no further, so what they \
+             carried later is not judged (--memory raises the limit).",
+            lost.evicted_flows, lost.evicted_bytes
+        ));
+    }
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
