@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 pub struct Names {
     by_address: BTreeMap<Address, String>,
     /// Short lower-case name → the name as it was first given, and its addresses.
-    by_name: BTreeMap<String, (String, Vec<Address>)>,
+    by_name: BTreeMap<String, (String, Addresses)>,
     /// Addresses that were a host's for a while: those of pods.
     leases: BTreeMap<Address, Vec<Lease>>,
     /// Other short names → the host's; `None` where two hosts have one.
@@ -25,6 +25,22 @@ struct Lease {
     host: String,
     from: Timestamp,
     until: Timestamp,
+}
+
+/// Addresses of one host, in the order in which they were first given. A name that a list gives to all of a network is
+/// found among them without a search.
+#[derive(Clone, Debug, Default)]
+struct Addresses {
+    listed: Vec<Address>,
+    known: BTreeSet<Address>,
+}
+
+impl Addresses {
+    fn add(&mut self, address: Address) {
+        if self.known.insert(address) {
+            self.listed.push(address);
+        }
+    }
 }
 
 /// Leases of one address that are kept.
@@ -56,10 +72,8 @@ impl Names {
         if key.is_empty() {
             return;
         }
-        let (given, addresses) = self.by_name.entry(key).or_insert_with(|| (name.to_string(), Vec::new()));
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
+        let (given, addresses) = self.by_name.entry(key).or_insert_with(|| (name.to_string(), Addresses::default()));
+        addresses.add(address);
         let given = given.clone();
         self.by_address.entry(address).or_insert(given);
     }
@@ -71,10 +85,8 @@ impl Names {
         if key.is_empty() {
             return;
         }
-        let (given, addresses) = self.by_name.entry(key).or_insert_with(|| (name.to_string(), Vec::new()));
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
+        let (given, addresses) = self.by_name.entry(key).or_insert_with(|| (name.to_string(), Addresses::default()));
+        addresses.add(address);
         let lease =
             Lease { host: given.clone(), from: from.unwrap_or(Timestamp::MIN), until: until.unwrap_or(Timestamp::MAX) };
         let leases = self.leases.entry(address).or_default();
@@ -96,8 +108,8 @@ impl Names {
         }
     }
 
-    /// The key under which a name or an alias is kept.
-    fn key(&self, name: &str) -> String {
+    /// The key under which a name or an alias is kept: of all names of one host the same.
+    pub(crate) fn key(&self, name: &str) -> String {
         let key = short(name);
         if self.by_name.contains_key(&key) {
             return key;
@@ -178,7 +190,7 @@ impl Names {
 
     /// The addresses of a host.
     pub fn addresses(&self, name: &str) -> &[Address] {
-        self.by_name.get(&self.key(name)).map(|(_, a)| a.as_slice()).unwrap_or_default()
+        self.by_name.get(&self.key(name)).map(|(_, a)| a.listed.as_slice()).unwrap_or_default()
     }
 
     /// Whether the name is known.

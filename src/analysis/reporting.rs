@@ -6,8 +6,8 @@ use super::jobs::Job;
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule, short_hash};
-use crate::incident::Incident;
 use crate::incident::chance::in_words;
+use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
 use crate::protocol::listener::{KnownBy, Listener};
@@ -115,6 +115,14 @@ pub(super) fn report(m: Material<'_>) -> Report {
     inputs.append(&mut report.inputs);
     report.inputs = inputs;
     report.totals.unread = report.inputs.iter().filter(|i| i.error.is_some()).count() as u64;
+    let lost = &report.totals;
+    if lost.evicted_flows > 0 || lost.evicted_bytes > 0 {
+        report.notes.push(format!(
+            "Memory ran out: {} flows were forgotten and flows that held {} bytes were read no further, so what they \
+             carried later is not judged (--memory raises the limit).",
+            lost.evicted_flows, lost.evicted_bytes
+        ));
+    }
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
@@ -201,15 +209,21 @@ fn link_name(l: LinkType) -> String {
 
 fn coverage(m: &Material<'_>) -> Coverage {
     let mut worst: BTreeMap<String, HostCoverage> = BTreeMap::new();
+    // A kill's part in its incident, by the kill: found by search for each kill, a log of 100 000 takes minutes.
+    let mut parts: BTreeMap<&str, &HostPart> = BTreeMap::new();
+    for part in m.incidents.iter().flat_map(|i| &i.hosts) {
+        if let Some(event) = part.event.and_then(|e| m.events.get(e)) {
+            parts.entry(&event.id).or_insert(part);
+        }
+    }
     for event in m.events.iter().filter(|e| e.kind != Kind::Gpu) {
         let name = event.host.as_deref().unwrap_or("(host unknown)");
         let host = m.names.canonical(name).to_string();
-        let part = m
-            .incidents
-            .iter()
-            .flat_map(|i| &i.hosts)
-            .find(|h| h.event.and_then(|e| m.events.get(e)).is_some_and(|e| e.id == event.id));
-        let trigger = part.and_then(|p| p.trigger.as_ref()).and_then(|t| m.findings.get(t.finding)).map(|f| f.time);
+        let trigger = parts
+            .get(event.id.as_str())
+            .and_then(|p| p.trigger.as_ref())
+            .and_then(|t| m.findings.get(t.finding))
+            .map(|f| f.time);
         let c = m.watch.of(m.names, &host, event.time, trigger, m.options.window);
         let entry = HostCoverage {
             host: text(&host),

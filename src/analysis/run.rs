@@ -14,7 +14,9 @@ use super::reading::{self, Reading};
 use super::sets::{Capture, ReadCapture, Set};
 use super::{clocks, logs, observe, quiet, reporting};
 use crate::finding::Finding;
-use crate::incident::{Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, trigger_of};
+use crate::incident::{
+    Claims, Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, trigger_of,
+};
 use crate::names::{Names, short};
 use crate::net::{Address, Endpoint};
 use crate::oom::{self, OomEvent, OomKind, OomSighting};
@@ -125,7 +127,6 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
     }
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
     let scans = quiet::scans(&sets, &findings);
-    let left_out = observe::bounded(&mut findings, options.max_findings);
 
     let claims = kills::claims(&studied, &findings, &names);
     let mut merged = oom::merge(sightings.clone());
@@ -153,7 +154,8 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
         clocks: &right,
         nat: &nobody,
     };
-    kills::repeated_hours(&mut events, |e| trigger_of(&evidence, e).map(|t| t.fit));
+    let open = Claims::of(&evidence);
+    kills::repeated_hours(&mut events, |e| trigger_of(&evidence, &open, e).map(|t| t.fit));
     kills::common_zone(&mut events, &claims, &names, options.max_lag, &mut told);
     kills::log_clocks(&mut events, &claims, &names, &mut told);
     events.retain(|e| meant(options, &names, e));
@@ -162,9 +164,9 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
 
     let nat = gateways(&findings, &names, &studied, &events);
     (evidence.events, evidence.clocks, evidence.nat) = (&events, &told.corrections, &nat);
-    let incidents = incidents(&evidence);
-    let mut findings = findings.clone();
+    let mut incidents = incidents(&evidence);
     settle(&mut findings, &incidents, &events);
+    let left_out = observe::bounded(&mut findings, &mut incidents, options.max_findings);
 
     let captures: Vec<(Capture, ReadCapture, String)> = captures
         .into_iter()

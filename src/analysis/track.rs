@@ -404,13 +404,16 @@ impl Tracked {
         }
         let Heard { readings, nccl, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
         let [a, b] = self.sides;
+        // Collected in place they would keep the room of the decoders they come from, for as long as the analysis runs.
+        let mut store = Vec::with_capacity(readings.len());
+        store.extend(readings.into_iter().map(Decoding::end));
         FlowObservation {
             record,
             set,
             kept_whole: [a.keeper.whole, b.keeper.whole],
             kept: [a.keeper.kept, b.keeper.kept],
             base: [a.base, b.base],
-            store: readings.into_iter().map(Decoding::end).collect(),
+            store,
             nccl: nccl.map(|d| Box::new(d.end())),
             gaps,
             gap_bytes,

@@ -100,8 +100,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
     memory: u64,
     /// Findings kept, the worst first
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    max_findings: usize,
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_findings: u32,
     /// Write the flows of what was flagged at warning or above there, as pcapng with a comment on each flagged packet
     #[arg(long, value_name = "FILE")]
     carve: Option<PathBuf>,
@@ -145,7 +145,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         memory: a.memory,
         host_memory: a.host_memory,
         overcommit: a.overcommit,
-        max_findings: a.max_findings,
+        max_findings: a.max_findings as usize,
         ..Options::default()
     };
     a.port.iter().flatten().for_each(|p| options.ports.insert(*p));

@@ -6,7 +6,7 @@ use crate::protocol::listener::{Candidate, Connection, KnownBy, Listener, Observ
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{self, identify};
 use crate::protocol::tcpstore::server::{self, Field, Outcome as ModelOutcome, Policy, Verdict};
-use crate::protocol::tcpstore::{Dialect, Facts, ValidateFault};
+use crate::protocol::tcpstore::{self, Dialect, Facts, Operation, Part, ValidateFault};
 use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
 use crate::words::{Outcome, Severity};
@@ -45,8 +45,7 @@ pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
 
 /// A client that made sense for a while.
 fn of_client(listener: &Listener, connection: &Connection<'_>, o: &FlowObservation, facts: &Facts) -> Option<Finding> {
-    if let Some(claim) = facts.declared.iter().find(|d| d.value >= WARNING_BYTES && facts.unfinished.is_some()) {
-        let _ = claim;
+    if facts.unfinished.is_some() && facts.declared.iter().any(|d| declares(d) >= WARNING_BYTES) {
         return Some(of_stray(listener, connection, o));
     }
     let (at, what) = match (facts.unknown, facts.unexpected_at) {
@@ -92,21 +91,28 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     let seen = observed(connection);
     // What was seen is worth more than what was said: silence after a claim means that it was granted.
     let policy = if matches!(seen, Observed::Silent(_)) { Policy::Always } else { listener.policy };
+    let model = |k: Candidate, policy: Policy| {
+        let server = k.server().on(policy);
+        let v = server::verdict(&server, &segments);
+        match restated(o, k.dialect, v.outcome) {
+            Some(message) => server::verdict(&server, &[message.as_slice()]),
+            None => v,
+        }
+    };
     let effects: Vec<(Candidate, Effect, Verdict)> = judged(listener)
         .into_iter()
         .map(|k| {
-            let v = server::verdict(&k.server().on(policy), &segments);
+            let v = model(k, policy);
             (k, effect(k, &v), v)
         })
         .collect();
     let settled = settled(&effects);
     let chosen = settled.or_else(|| commonest(&effects));
     // What would be allocated if the kernel granted everything: a claim stays one when it is refused.
-    let granted = |k: Candidate| server::verdict(&k.server().on(Policy::Always), &segments);
     let would = |v: &Verdict| (v.outcome == ModelOutcome::Allocates).then_some(v.allocates_bytes.unwrap_or(0));
-    let claim = effects.iter().filter_map(|(k, _, v)| would(v).or_else(|| would(&granted(*k)))).max();
+    let claim = effects.iter().filter_map(|(k, _, v)| would(v).or_else(|| would(&model(*k, Policy::Always)))).max();
     let told = claim.is_some() && policy.known() && !effects.iter().any(|(_, e, _)| claims(e));
-    let mismatch = is_store_client(&named);
+    let mismatch = is_store_client(&named) && (claim.is_none() || reads_as_client(o));
     let refused = claim.is_some_and(|c| c >= WARNING_BYTES)
         && (told || matches!(seen, Observed::Closed(after) if after <= REFUSAL_SECONDS));
     let (rule, severity) = match (claim, refused) {
@@ -144,6 +150,49 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     f.effects = effects.into_iter().map(|(_, e, _)| e).collect();
     f.evidence.extend(after(seen, refused));
     f
+}
+
+/// The claim that a reading ends in, where the model does not see it: a message of the same query and claim, with the
+/// least that leads to it. The model has the first bytes of a connection only, and a store without keys: any 4 KiB of
+/// honest requests, or a GET of a key that the real store had, would hide the claim behind them.
+fn restated(o: &FlowObservation, dialect: Dialect, modelled: ModelOutcome) -> Option<Vec<u8>> {
+    let facts = o.facts(dialect)?;
+    let d = facts.declared.last().filter(|d| facts.unfinished.is_some_and(|u| u.message_offset == d.message_offset))?;
+    let kept = o.kept[0].last().map_or(0, |k| k.offset + k.bytes.len() as u64);
+    let beyond = !o.kept_whole[0] && d.place.offset.saturating_add(8) > kept;
+    // The server answered all before it: whatever the model made of these, the real one read on.
+    let reached = facts.requests > 0 && facts.unanswered == 0 && facts.answers > 0;
+    if !beyond && (modelled == ModelOutcome::Allocates || !reached) {
+        return None;
+    }
+    let mut message = Vec::new();
+    if dialect.validates() {
+        message.push(dialect.byte(Operation::Validate)?);
+        message.extend(server::VALIDATE_MAGIC.to_le_bytes());
+    }
+    message.push(d.opcode);
+    let counted = matches!(d.query, Operation::Check | Operation::Wait | Operation::MultiGet | Operation::MultiSet);
+    if counted && d.field != Part::KeyCount {
+        message.extend(1u64.to_le_bytes());
+    }
+    if d.field == Part::ValueLength {
+        message.extend(1u64.to_le_bytes());
+        message.push(b'/');
+    }
+    message.extend(d.value.to_le_bytes());
+    Some(message)
+}
+
+/// Whether the whole connection reads as a store client's in some dialect. A client of another release does; a stray that
+/// begins with an honest request and ends in a claim does not; nor does one whose claim is an unfinished request in another.
+fn reads_as_client(o: &FlowObservation) -> bool {
+    let small = |f: &Facts| f.declared.iter().all(|d| declares(d) < WARNING_BYTES);
+    o.store.iter().any(|f| f.begins_well() && f.unknown.is_none() && f.unfinished.is_none() && small(f))
+}
+
+/// The most that a declared length or count can make a server allocate, in bytes.
+fn declares(d: &tcpstore::Declared) -> u64 {
+    if d.field == Part::KeyCount { d.value.saturating_mul(32) } else { d.value }
 }
 
 /// Whether the bytes are a PyTorch store client's, of whatever release.

@@ -6,11 +6,11 @@ use super::climb::Says;
 use super::clocks::Whose;
 use super::summary;
 use super::survivor::survivors;
-use super::trigger::{Fit, Trigger, claimed, trigger_of};
+use super::trigger::{Claims, Fit, Trigger, claimed, trigger_of};
 use super::{Evidence, HostPart, Incident};
 use crate::clock::death_fits;
 use crate::finding::Finding;
-use crate::net::Address;
+use crate::net::{Address, Endpoint};
 use crate::oom::{OomEvent, OomKind};
 use crate::size::bytes;
 use crate::time::Timestamp;
@@ -23,9 +23,10 @@ const DEATH_SECONDS: f64 = 60.0;
 /// The incidents of all kills, and of deaths of listeners that no kill explains, in order of time.
 pub fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
     let mut parts: Vec<HostPart> = Vec::new();
+    let claims = Claims::of(e);
     for (i, event) in e.events.iter().enumerate() {
         if event.kind != OomKind::Gpu {
-            parts.push(of_event(e, i, event));
+            parts.push(of_event(e, &claims, i, event));
         }
     }
     parts.extend(deaths_without_kill(e, &parts));
@@ -45,10 +46,10 @@ fn moment(e: &Evidence<'_>, p: &HostPart) -> Timestamp {
     p.event.map(|i| e.events[i].time).or(p.died).unwrap_or_default()
 }
 
-fn of_event(e: &Evidence<'_>, index: usize, event: &OomEvent) -> HostPart {
+fn of_event(e: &Evidence<'_>, claims: &Claims, index: usize, event: &OomEvent) -> HostPart {
     let name = event.host.as_deref().unwrap_or("(host unknown)");
     let host = e.names.canonical(name).to_string();
-    let trigger = trigger_of(e, event);
+    let trigger = trigger_of(e, claims, event);
     let claim = trigger.as_ref().map(|t| (t, &e.findings[t.finding]));
     let covered = e.watch.of(e.names, &host, event.time, claim.map(|(_, f)| f.time), e.window);
     let listener = claim.and_then(|(_, f)| e.listener(f.target));
@@ -204,6 +205,12 @@ fn reading_dialects(f: &Finding, effect: usize) -> String {
 /// Listeners that died of a claim on hosts of which no log tells.
 fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
     let explained: BTreeSet<&str> = parts.iter().filter(|p| p.trigger.is_some()).map(|p| p.host.as_str()).collect();
+    let mut sent: BTreeMap<Endpoint, Vec<&Finding>> = BTreeMap::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (i, f) in e.findings.iter().enumerate() {
+        sent.entry(f.target).or_default().push(f);
+        places.entry(&f.id).or_insert(i);
+    }
     let mut deaths = Vec::new();
     for l in e.listeners {
         let host = e.host_of(l.endpoint.address);
@@ -217,9 +224,9 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
         if told || explained.contains(host.as_str()) {
             continue;
         }
-        let claims: Vec<&Finding> = e.findings.iter().filter(|f| f.target == l.endpoint).collect();
-        let Some(fatal) = crate::finding::fate::fatal_claim(l, &claims) else { continue };
-        let Some(finding) = e.findings.iter().position(|f| f.id == fatal.id) else { continue };
+        let Some(claims) = sent.get(&l.endpoint) else { continue };
+        let Some(fatal) = crate::finding::fate::fatal_claim(l, claims) else { continue };
+        let Some(finding) = places.get(fatal.id.as_str()).copied() else { continue };
         let lag = death.time.seconds_since(fatal.time);
         if lag > e.max_lag {
             continue;

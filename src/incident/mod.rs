@@ -27,7 +27,7 @@ pub use clocks::{Correction, HostClocks, Whose};
 pub use coverage::{HostWatch, Watch};
 pub use group::incidents;
 pub use survivor::Survivor;
-pub use trigger::{Fit, Trigger, trigger_of};
+pub use trigger::{Claims, Fit, Trigger, trigger_of};
 
 /// All that incidents are made of.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ pub struct Evidence<'a> {
     pub events: &'a [OomEvent],
     /// Findings, in order of time.
     pub findings: &'a [Finding],
-    /// Listeners, by endpoint.
+    /// Listeners, in order of their endpoints.
     pub listeners: &'a [Listener],
     /// Hosts and addresses.
     pub names: &'a Names,
@@ -59,7 +59,8 @@ pub struct Evidence<'a> {
 impl Evidence<'_> {
     /// The listener at an endpoint.
     pub fn listener(&self, endpoint: Endpoint) -> Option<&Listener> {
-        self.listeners.iter().find(|l| l.endpoint == endpoint)
+        let at = self.listeners.binary_search_by_key(&endpoint, |l| l.endpoint).ok()?;
+        self.listeners.get(at)
     }
 
     /// The host with this address, by name where one is known, else by the address itself.

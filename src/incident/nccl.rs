@@ -23,15 +23,24 @@ pub(super) fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
         };
         by_source.entry((kind, key)).or_default().push(i);
     }
-    by_source.into_iter().filter_map(|((kind, _), broken)| incident(e, kind, &broken)).collect()
+    let mut felt: BTreeMap<Endpoint, Vec<usize>> = BTreeMap::new();
+    for (i, f) in e.findings.iter().enumerate().filter(|(_, f)| FELT.contains(&f.rule)) {
+        felt.entry(f.target).or_default().push(i);
+    }
+    by_source.into_iter().filter_map(|((kind, _), broken)| incident(e, kind, &broken, &felt)).collect()
 }
 
-fn incident(e: &Evidence<'_>, kind: IncidentKind, broken: &[usize]) -> Option<Incident> {
+fn incident(
+    e: &Evidence<'_>,
+    kind: IncidentKind,
+    broken: &[usize],
+    felt: &BTreeMap<Endpoint, Vec<usize>>,
+) -> Option<Incident> {
     let first = *broken.first()?;
     let f = e.findings.get(first)?;
     let targets: BTreeSet<Endpoint> = broken.iter().map(|i| e.findings[*i].target).collect();
-    let felt: Vec<&Finding> =
-        e.findings.iter().filter(|x| FELT.contains(&x.rule) && targets.contains(&x.target)).collect();
+    let felt: BTreeSet<usize> = targets.iter().filter_map(|t| felt.get(t)).flatten().copied().collect();
+    let felt: Vec<&Finding> = felt.into_iter().map(|i| &e.findings[i]).collect();
     let end = felt.iter().map(|x| x.time).max().unwrap_or(f.time).max(f.time);
     let lag = end.seconds_since(f.time);
     let trigger = Trigger { finding: first, effect: 0, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };

@@ -24,6 +24,9 @@ pub struct Survivor {
 
 /// The listeners, on other hosts than the failed ones, that the same sources sent something to.
 pub(crate) fn survivors(e: &Evidence<'_>, failed: &[HostPart], sources: &BTreeSet<Address>) -> Vec<Survivor> {
+    if sources.is_empty() {
+        return Vec::new();
+    }
     let dead: BTreeSet<&str> = failed.iter().map(|h| h.host.as_str()).collect();
     let mut by_listener: BTreeMap<Endpoint, Vec<&Finding>> = BTreeMap::new();
     for f in e.findings.iter().filter(|f| sources.contains(&f.source.address)) {

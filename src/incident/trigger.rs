@@ -1,5 +1,7 @@
 //! Which claim set a kill off.
 
+use std::collections::BTreeMap;
+
 use super::Evidence;
 use crate::finding::Finding;
 use crate::finding::fate::{is_open_claim, largest_claim};
@@ -55,21 +57,45 @@ pub struct Trigger {
 /// The trigger of a kill: on the same host, before it, at most `max_lag` before it, with an effect that a candidate
 /// server really has and that total-vm does not contradict. Of several the one that fits best, then the earliest: after
 /// a claim that is honoured the server reads no more.
-pub fn trigger_of(e: &Evidence<'_>, event: &OomEvent) -> Option<Trigger> {
-    let host = event.host.as_deref()?;
+pub fn trigger_of(e: &Evidence<'_>, claims: &Claims, event: &OomEvent) -> Option<Trigger> {
+    let claims = claims.by_host.get(&e.names.key(event.host.as_deref()?))?;
+    // Claims are in order of time.
+    let lag = |i: &usize| e.findings.get(*i).map_or(f64::MIN, |f| event.time.seconds_since(f.time));
+    let recent = claims.get(claims.partition_point(|i| lag(i) > e.max_lag)..).unwrap_or_default();
     let mut best: Option<Trigger> = None;
-    for (i, f) in e.findings.iter().enumerate() {
-        if !is_open_claim(f) || !e.names.host(f.target.address).is_some_and(|h| e.names.same(h, host)) {
-            continue;
-        }
-        if let Some(t) = against(e, i, f, event) {
+    for i in recent {
+        if let Some(t) = e.findings.get(*i).and_then(|f| against(e, *i, f, event)) {
             let better = best.as_ref().is_none_or(|b| t.fit > b.fit);
             if better {
                 best = Some(t);
             }
+            if best.as_ref().is_some_and(|b| b.fit == Fit::Fits) {
+                break;
+            }
         }
     }
     best
+}
+
+/// Open claims by the host they were sent to: a search of all findings for each kill takes minutes where an attacker
+/// sends thousands of claims and thousands of hosts fail.
+#[derive(Debug, Default)]
+pub struct Claims {
+    /// Indices of findings, ascending, by the key of the host's name.
+    by_host: BTreeMap<String, Vec<usize>>,
+}
+
+impl Claims {
+    /// The open claims among the findings.
+    pub fn of(e: &Evidence<'_>) -> Claims {
+        let mut by_host: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (i, f) in e.findings.iter().enumerate().filter(|(_, f)| is_open_claim(f)) {
+            if let Some(host) = e.names.host(f.target.address) {
+                by_host.entry(e.names.key(host)).or_default().push(i);
+            }
+        }
+        Claims { by_host }
+    }
 }
 
 fn against(e: &Evidence<'_>, index: usize, f: &Finding, event: &OomEvent) -> Option<Trigger> {

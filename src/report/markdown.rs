@@ -1,6 +1,6 @@
 //! The report as it stands in a ticket: at most forty lines of GitHub-flavoured Markdown, whatever the report holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use super::firewall;
@@ -242,8 +242,8 @@ fn assumptions(lines: &mut Vec<String>, report: &Report, incident: &Incident, mo
             add(format!("the store's dialect is one of {}", md(&f.dialect_candidates.join(", "))));
         }
     }
-    for id in incident.hosts.iter().filter_map(|h| h.oom_event.as_deref()) {
-        let event = report.oom_events.iter().find(|e| e.id == id);
+    let killed: BTreeSet<&str> = incident.hosts.iter().filter_map(|h| h.oom_event.as_deref()).collect();
+    for event in report.oom_events.iter().filter(|e| killed.contains(e.id.as_str())).map(Some) {
         add(event.and_then(|e| e.time_source.as_deref()).map_or(String::new(), |s| format!("kill times: {}", md(s))));
     }
     for clock in report.clocks.iter().filter(|c| c.applied) {

@@ -7,7 +7,8 @@ use super::{Connection, DecodeOptions, Dialect, Operation};
 use crate::stream::{Chunk, Direction};
 use crate::time::Timestamp;
 
-/// At most so many claims of a connection are kept; all are counted.
+/// At most so many claims of a connection are kept; all are counted. Kept are the last one, which is the one that a stream
+/// ends in, and the largest before it: sixteen honest values of 64 KiB must not hide a claim of a terabyte.
 const KEPT_CLAIMS: usize = 16;
 
 /// The first request of a connection.
@@ -48,7 +49,7 @@ pub struct Facts {
     pub implausible: u64,
     /// The first request that is more than a greeting.
     pub first: Option<FirstRequest>,
-    /// Large declared lengths and counts; the first few.
+    /// Large declared lengths and counts: the largest few, and the last.
     pub declared: Vec<Declared>,
     /// How many there were.
     pub declared_count: u64,
@@ -130,9 +131,12 @@ impl Facts {
             Event::Callback(_) => self.answers += 1,
             Event::Declared(d) => {
                 self.declared_count += 1;
-                if self.declared.len() < KEPT_CLAIMS {
-                    self.declared.push(d);
+                if self.declared.len() >= KEPT_CLAIMS
+                    && let Some((least, _)) = self.declared.iter().enumerate().min_by_key(|(_, kept)| kept.value)
+                {
+                    self.declared.remove(least);
                 }
+                self.declared.push(d);
             }
             Event::Unknown { opcode, place } => self.unknown = self.unknown.or(Some((opcode, place))),
             Event::Validate { fault, place } => self.validate = self.validate.or(Some((fault, place))),

@@ -1,0 +1,185 @@
+//! What attackers leave in captures and logs: the analysis stays right, and its time grows as its input does.
+
+mod common;
+mod wire;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Run, analyze, command};
+use serde_json::Value;
+use wire::{ACK, Ends, Wire, string};
+
+/// What nmap's TerminalServerCookie declares as a length.
+const CLAIM: [u8; 9] = [3, 0, 0, 0x2a, 0x25, 0xe0, 0, 0, 0];
+const STORE: (u8, u16) = (11, 29500);
+/// When the first packet of a [`Wire`] was sent, in seconds since 1970.
+const START: u64 = 1_795_951_210;
+const ATTACKER: Ends = Ends((250, 6000), STORE);
+
+/// A client of PyTorch 1.9-2.1 that is answered, so that the listener is a store's.
+fn honest(wire: &mut Wire, store: (u8, u16)) {
+    let ends = Ends((1, 4000), store);
+    let requests = [
+        ([&[3][..], &string(b"init/"), &1u64.to_le_bytes()].concat(), 1u64.to_le_bytes().to_vec()),
+        ([&[0][..], &string(b"/k"), &string(b"v"), &[2], &string(b"/k")].concat(), string(b"v")),
+    ];
+    wire.handshake(ends);
+    let (mut sent, mut answered) = (0, 0);
+    for (request, answer) in requests {
+        wire.client(ends, sent, &request);
+        wire.server(ends, answered, &answer);
+        (sent, answered) = (sent + request.len() as u32, answered + answer.len() as u32);
+    }
+}
+
+fn send(wire: &mut Wire, ends: Ends, payloads: &[Vec<u8>]) {
+    wire.handshake(ends);
+    let mut offset = 0;
+    for part in payloads.iter().flat_map(|p| p.chunks(1400)) {
+        wire.client(ends, offset, part);
+        offset += part.len() as u32;
+    }
+}
+
+/// Packets of others for `seconds`, so that the capture goes on.
+fn pass(wire: &mut Wire, seconds: u32) {
+    for _ in 0..seconds {
+        let at = wire.packets() + 999;
+        wire.again(at, |w| w.segment((1, 1), (2, 2), 1, 1, ACK, b""));
+        let at = wire.packets() + 1000;
+        wire.again(at, |_| ());
+    }
+}
+
+fn of_wire(wire: &Wire, more: &[&str]) -> Run {
+    let dir = tempfile::tempdir().unwrap();
+    let path = wire.save(dir.path(), "x.pcap");
+    let mut arguments = vec![path.to_str().unwrap().to_string()];
+    arguments.extend(more.iter().map(|a| a.to_string()));
+    analyze(&arguments)
+}
+
+/// Ends by a signal when it takes more than so many seconds of a processor, however busy the machine is.
+fn within(seconds: u32, arguments: &[&str]) -> Value {
+    let program = command().get_program().to_owned();
+    let limit = format!("ulimit -t {seconds}; exec \"$0\" \"$@\"");
+    let output = Command::new("sh").arg("-c").arg(limit).arg(program).args(arguments).output().unwrap();
+    assert!(output.status.code().is_some(), "{:?}: more than {seconds} s", output.status);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn save(dir: &Path, name: &str, text: &str) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+fn kill(text: &mut String, host: &str, pid: u64, seconds: u64) {
+    let time = chrono::DateTime::from_timestamp(seconds as i64, 0).unwrap().format("%Y-%m-%dT%H:%M:%S+00:00");
+    let figures = "total-vm:941138648kB, anon-rss:1000kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:1kB";
+    writeln!(text, "{time} {host} kernel: [1.0] Out of memory: Killed process {pid} (python) {figures}").unwrap();
+}
+
+#[test]
+fn a_flood_of_probes_hides_no_trigger() {
+    let mut wire = Wire::new();
+    for port in 0..20 {
+        send(&mut wire, Ends((250, 5000 + port), (99, 29500)), &[CLAIM.to_vec()]);
+    }
+    honest(&mut wire, STORE);
+    send(&mut wire, ATTACKER, &[CLAIM.to_vec()]);
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = String::new();
+    kill(&mut log, "node-a", 1, START + 30);
+    let log = save(dir.path(), "node-a.log", &log);
+    let hosts = save(dir.path(), "hosts", "192.0.2.11 node-a\n");
+    for max in ["1", "10", "1000"] {
+        let run = of_wire(&wire, &["--oom", &log, "--hosts", &hosts, "--max-findings", max]);
+        let trigger = run.trigger("node-a");
+        assert_eq!((&trigger["rule"], &trigger["target"]["address"]), (&"store-claim".into(), &"192.0.2.11".into()));
+        let kept = max.parse::<usize>().unwrap().clamp(1, 21);
+        assert!(run.findings().len() >= kept.min(10), "{max}: {}", run.findings().len());
+    }
+}
+
+#[test]
+fn no_honest_bytes_hide_a_claim_behind_them() {
+    let set = |key: String, value: usize| [&[0][..], &string(key.as_bytes()), &string(&vec![b'v'; value])].concat();
+    let before: [Vec<Vec<u8>>; 5] = [
+        vec![],
+        vec![set("/k".into(), 1)],
+        // More segments, more bytes, and more large lengths than are kept of a connection.
+        (0..80).map(|i| set(format!("/k{i}"), 1)).collect(),
+        vec![set("/k".into(), 8000)],
+        (0..17).map(|i| set(format!("/k{i}"), 65_600)).collect(),
+    ];
+    for (i, mut payloads) in before.into_iter().enumerate() {
+        let mut wire = Wire::new();
+        honest(&mut wire, STORE);
+        payloads.push(CLAIM.to_vec());
+        send(&mut wire, ATTACKER, &payloads);
+        pass(&mut wire, 5);
+        let run = of_wire(&wire, &[]);
+        let claims = run.of_rule("store-claim");
+        assert_eq!(claims.len(), 1, "{i}: {:#?}", run.findings());
+        let (f, offset) = (claims[0], payloads.iter().map(Vec::len).sum::<usize>() - CLAIM.len());
+        assert_eq!((&f["severity"], &f["stream_offset"]), (&"critical".into(), &offset.into()), "{i}: {f:#}");
+        assert_eq!(f["declared"]["bytes"], common::COOKIE_CLAIM, "{i}");
+    }
+}
+
+#[test]
+fn a_request_that_only_the_real_store_could_answer_hides_no_claim() {
+    let mut wire = Wire::new();
+    honest(&mut wire, STORE);
+    let get = [&[2][..], &string(b"/k")].concat();
+    send(&mut wire, ATTACKER, std::slice::from_ref(&get));
+    wire.server(ATTACKER, 0, &string(b"v"));
+    wire.client(ATTACKER, get.len() as u32, &CLAIM);
+    pass(&mut wire, 5);
+    let run = of_wire(&wire, &[]);
+    assert_eq!(run.of_rule("store-claim").len(), 1, "{:#?}", run.findings());
+}
+
+#[test]
+fn what_memory_made_the_analysis_forget_is_told() {
+    let mut wire = Wire::new();
+    honest(&mut wire, STORE);
+    for port in 0..600 {
+        let ends = Ends((250, 5000 + port), (99, 29500));
+        wire.handshake(ends);
+        wire.client(ends, 0, &[2]);
+    }
+    assert!(of_wire(&wire, &["--memory", "1M"]).notes().contains("Memory ran out"));
+    assert!(!of_wire(&wire, &[]).notes().contains("Memory ran out"));
+}
+
+#[test]
+fn kills_by_the_ten_thousand_take_time_in_proportion() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut one, mut many) = (String::new(), String::new());
+    for i in 0..80_000 {
+        kill(&mut one, "node-a", i, START + i);
+        kill(&mut many, &format!("node-{i}"), i, START);
+    }
+    for text in [one, many] {
+        let report = within(40, &["oom", &save(dir.path(), "x.log", &text), "--format", "json"]);
+        assert_eq!(report["oom_events"].as_array().unwrap().len(), 80_000);
+    }
+}
+
+#[test]
+fn a_name_of_a_hundred_thousand_addresses_takes_time_in_proportion() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut hosts = String::new();
+    for i in 0..200_000 {
+        writeln!(hosts, "10.{}.{}.{} same", i >> 16, i >> 8 & 255, i & 255).unwrap();
+    }
+    let mut log = String::new();
+    kill(&mut log, "same", 1, START);
+    let (hosts, log) = (save(dir.path(), "hosts", &hosts), save(dir.path(), "x.log", &log));
+    let report = within(8, &["oom", "--hosts", &hosts, "--format", "json", &log]);
+    assert_eq!(report["oom_events"][0]["host"], "same");
+}
