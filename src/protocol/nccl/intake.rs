@@ -255,8 +255,10 @@ impl Intake {
             };
             (!self.held.is_empty()).then_some(("message", self.held_from, wanted))
         });
-        if let Some((part, offset, declared)) = message {
-            let delivered = self.next.saturating_sub(offset);
+        // A message of which no byte came has not begun.
+        if let Some((part, offset, declared)) = message
+            && let delivered @ 1.. = self.next.saturating_sub(offset)
+        {
             out(Event::Unfinished { direction, part, offset, declared: declared.max(delivered), delivered });
         }
     }

@@ -188,3 +188,14 @@ proptest! {
         prop_assert!(told <= bytes.len() as u64);
     }
 }
+
+/// A NET/Socket connection of which the capture shows no more than its handshake.
+#[test]
+fn a_message_that_did_not_begin_is_not_unfinished() {
+    let held = cut(Direction::ToServer, &hello(3), &[5]);
+    let all = events(&held, false);
+    let taken: u64 = all.iter().map(|e| if let Event::Message { length, .. } = e { *length } else { 0 }).sum();
+    assert!(taken == 12 && !all.iter().any(|e| matches!(e, Event::Unfinished { .. })), "{all:?}");
+    let all = events(&cut(Direction::ToServer, &[&hello(1)[..], &[172, 0]].concat(), &[5]), false);
+    assert!(all.iter().any(|e| matches!(e, Event::Unfinished { offset: 12, delivered: 2, .. })), "{all:?}");
+}
