@@ -213,6 +213,11 @@ impl Names {
         self.by_name.values().map(|(given, _)| given.as_str())
     }
 
+    /// All aliases, in their short form.
+    pub fn aliases(&self) -> impl Iterator<Item = &str> {
+        self.aliases.keys().map(String::as_str)
+    }
+
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()

@@ -19,6 +19,8 @@ use crate::stream::PortSet;
 pub struct Knowledge {
     /// Names of hosts.
     pub names: Names,
+    /// The hosts that captures are named after.
+    pub hosts: BTreeSet<String>,
     /// The stores, and what may be one.
     pub listeners: BTreeMap<Endpoint, Known>,
     /// NCCL's listeners and communicators.
@@ -60,6 +62,11 @@ impl Knowledge {
     pub fn ports(&self) -> PortSet {
         self.listeners.keys().map(|e| e.port).collect()
     }
+
+    /// What hosts are called anywhere.
+    pub fn host_names(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().map(String::as_str).chain(self.names.all()).chain(self.names.aliases())
+    }
 }
 
 /// Reads all captures among `options.paths` once and studies their listeners.
@@ -79,6 +86,7 @@ pub fn learn(options: &Options) -> Knowledge {
         known.refuse(r.label.clone(), r.error.clone(), !r.warning_only);
     }
     known.labels = reading.captures.iter().map(|c| c.path.to_string_lossy().into_owned()).collect();
+    known.hosts = reading.captures.iter().filter_map(|c| c.host.clone()).collect();
     known.captures = reading.captures.iter().map(|c| c.path.clone()).collect();
     for (index, r) in &reading.read {
         if let (Some(e), Some(path)) = (&r.error, known.captures.get(*index as usize)) {

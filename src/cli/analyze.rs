@@ -121,9 +121,7 @@ pub(super) fn severity(text: &str) -> Result<Severity, String> {
 
 /// Runs it.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
-    if a.output.redact && (a.carve.is_some() || a.annotate.is_some()) {
-        anyhow::bail!("--redact does not go with --carve or --annotate: these hold packets as they were");
-    }
+    let veil = a.output.redact.veil()?;
     let mut options = Options {
         arguments: arguments.iter().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
         paths: a.paths,
@@ -160,15 +158,15 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         options.threads = threads.max(1);
     }
     let analysis = analyze(&options);
-    a.output.write(&analysis.report)?;
+    a.output.write_veiled(&analysis.report, veil.as_ref())?;
     if let Some(path) = &a.carve {
-        let written = carve::carve(&analysis.report, &analysis.captures, path)?;
+        let written = carve::carve(&analysis.report, &analysis.captures, path, veil.as_ref())?;
         if written.packets == 0 {
             complain(&format!("{}: holds no packet, for none was flagged at warning or above", shown(path)));
         }
     }
     if let Some(path) = &a.annotate {
-        carve::annotate(&analysis.report, &analysis.captures, path)?;
+        carve::annotate(&analysis.report, &analysis.captures, path, veil.as_ref())?;
     }
     for input in analysis.report.inputs.iter() {
         if let Some(error) = &input.error {

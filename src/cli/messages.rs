@@ -72,10 +72,14 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     let mut written: io::Result<()> = Ok(());
     let mut left = false;
     let sink = |item: Item| {
-        written = match &item {
-            Item::Message(m) if !a.undecoded && a.wants(m) => list.message(&selected, m),
-            Item::Undecoded(range) if a.undecoded => {
+        written = match item {
+            Item::Message(mut m) if !a.undecoded && a.wants(&m) => {
+                selected.veil.iter().for_each(|veil| m.redact(veil));
+                list.message(&selected, &m)
+            }
+            Item::Undecoded(mut range) if a.undecoded => {
                 left = true;
+                selected.veil.iter().for_each(|veil| range.redact(veil));
                 list.line(|| match a.format {
                     Form::Table => Ok(range.text(&selected.known.labels)),
                     Form::Jsonl => range.json(&selected.known.labels),
@@ -95,6 +99,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     selected.complain(&totals);
     for (endpoint, known) in selected.known.listeners.iter().filter(|(_, k)| k.dialect.is_none()) {
         let accepted = known.listener.accepted;
+        let endpoint = selected.veil.as_ref().map_or_else(|| endpoint.to_string(), |v| v.endpoint(*endpoint));
         complain(&format!(
             "{endpoint}: {accepted} connections contradict every dialect together; they are not decoded"
         ));
@@ -223,8 +228,8 @@ fn below(m: &MessageLine) -> io::Result<Vec<String>> {
     if let Some((_, rest)) = details(m).filter(|(_, rest)| !rest.is_empty()) {
         writeln!(text, "{rest}")?;
     }
-    if let Some(value) = &m.value {
-        writeln!(text, "value {}", escape::clean(value, 90))?;
+    if let Some(value) = m.value_text(90) {
+        writeln!(text, "value {value}")?;
     }
     m.fields.iter().try_for_each(|f| f.write(&mut text))?;
     if let Some(a) = m.answer.as_ref().filter(|a| !a.fields.is_empty()) {

@@ -14,6 +14,7 @@ mod messages;
 mod oom;
 mod output;
 mod prescan;
+mod redact;
 mod report;
 mod select;
 mod setup;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use super::redact::RedactArgs;
+use crate::report::Veil;
 use crate::report::model::Report;
 use crate::report::size::Zone;
 use crate::report::table::{Style, write_table};
@@ -55,9 +57,8 @@ pub(super) struct OutputArgs {
     /// Show what is otherwise only counted
     #[arg(short, long)]
     pub(super) verbose: bool,
-    /// Replace names of hosts, addresses, run ids and contents by tokens that stay the same
-    #[arg(long)]
-    pub(super) redact: bool,
+    #[command(flatten)]
+    pub(super) redact: RedactArgs,
     /// Print nothing; only the exit status tells
     #[arg(short, long, conflicts_with = "verbose")]
     pub(super) quiet: bool,
@@ -66,10 +67,15 @@ pub(super) struct OutputArgs {
 impl OutputArgs {
     /// Writes the report as asked.
     pub(super) fn write(&self, report: &Report) -> anyhow::Result<()> {
+        self.write_veiled(report, self.redact.veil()?.as_ref())
+    }
+
+    /// The same with tokens that were made before: a key can be read once where it comes through a pipe.
+    pub(super) fn write_veiled(&self, report: &Report, veil: Option<&Veil>) -> anyhow::Result<()> {
         if self.quiet && self.output.is_none() {
             return Ok(());
         }
-        let redacted = self.redact.then(|| crate::report::redacted(report));
+        let redacted = veil.map(|veil| crate::report::redacted(report, veil));
         let report = redacted.as_ref().unwrap_or(report);
         match &self.output {
             Some(path) => {

@@ -8,9 +8,11 @@ use anyhow::Context;
 
 use super::args;
 use super::output::{complain, shown};
+use super::redact::RedactArgs;
 use super::spool::Spool;
 use crate::analysis::{Knowledge, Options, Totals, learn};
 use crate::flows::Selection;
+use crate::report::Veil;
 
 /// Which captures, and which of their flows.
 #[derive(clap::Args, Debug)]
@@ -33,6 +35,8 @@ pub(super) struct SelectArgs {
     /// Memory for flows and streams
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
     memory: u64,
+    #[command(flatten)]
+    pub(super) redact: RedactArgs,
 }
 
 /// Captures, read once, and the flows of them that are meant.
@@ -40,6 +44,8 @@ pub(super) struct Selected {
     pub(super) known: Knowledge,
     pub(super) selection: Selection,
     pub(super) options: Options,
+    /// What makes tokens of names, when none must be shown.
+    pub(super) veil: Option<Veil>,
     _spool: Spool,
 }
 
@@ -62,7 +68,11 @@ impl SelectArgs {
                 anyhow::bail!("--host {host}: no address of that host is known (--hosts FILE names hosts)");
             }
         }
-        Ok(Selected { known, selection, options, _spool: spool })
+        let veil = self.redact.veil()?.map(|veil| veil.with_names(known.host_names()));
+        if let Some(veil) = &veil {
+            known.labels.iter_mut().for_each(|label| *label = veil.text(label));
+        }
+        Ok(Selected { known, selection, options, veil, _spool: spool })
     }
 
     /// Where output goes, and whether that is a terminal.
@@ -86,7 +96,10 @@ impl Selected {
     /// Says what was not read, and what was given up.
     pub(super) fn complain(&self, totals: &Totals) {
         for (path, error) in &self.known.errors {
-            complain(&format!("{path}: {error}"));
+            match &self.veil {
+                Some(veil) => complain(&veil.text(&format!("{path}: {error}"))),
+                None => complain(&format!("{path}: {error}")),
+            }
         }
         if totals.evicted_flows > 0 || totals.evicted_bytes > 0 {
             complain(&format!(

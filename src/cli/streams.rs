@@ -10,7 +10,6 @@ use super::exit::Exit;
 use super::output::shown;
 use super::select::{SelectArgs, Selected};
 use crate::analysis::{Totals, walk};
-use crate::finding::community_id;
 use crate::flows::{Align, Columns, Files, FlowSummary, Follow, Form, Streams};
 use crate::report::escape;
 use crate::report::size::{grouped, span};
@@ -74,6 +73,9 @@ enum Which {
 
 /// Runs it.
 pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
+    if a.select.redact.asked() && (a.follow.is_some() || a.write.is_some()) {
+        anyhow::bail!("--redact does not go with --follow or --write: these give the bytes as they were sent");
+    }
     let selected = a.select.read(a.all)?;
     let (out, terminal) = a.select.out()?;
     if let Some(number) = a.follow {
@@ -89,7 +91,10 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     };
     let mut list = List::new(a.format, out);
     let mut written: anyhow::Result<()> = Ok(());
-    let sink = |flow: FlowSummary| {
+    let sink = |mut flow: FlowSummary| {
+        if let Some(veil) = &selected.veil {
+            flow.redact(veil);
+        }
         written = list.flow(&selected, &flow).map_err(Into::into);
         if let (Ok(()), Some(index)) = (&written, &mut index) {
             written = index.flow(&flow);
@@ -217,7 +222,7 @@ fn json_line(value: &impl serde::Serialize) -> io::Result<String> {
 const ENDPOINT: usize = 21;
 
 fn row(flow: &FlowSummary) -> (Vec<String>, Vec<String>) {
-    let (client, server) = (flow.client.to_string(), flow.server.to_string());
+    let (client, server) = (flow.client_text(), flow.server_text());
     let cut = |end: &str| escape::clean(end.as_bytes(), ENDPOINT);
     let gaps: u64 = flow.streams.iter().map(|s| s.counters.gap_bytes + s.counters.cut_bytes).sum();
     let cells = vec![
@@ -234,8 +239,7 @@ fn row(flow: &FlowSummary) -> (Vec<String>, Vec<String>) {
     if client.len() > ENDPOINT || server.len() > ENDPOINT {
         below.push(format!("{client} > {server}"));
     }
-    let mut line =
-        format!("{}  {}  packet {}", community_id(flow.client, flow.server), flow.first, flow.first_packet.number);
+    let mut line = format!("{}  {}  packet {}", flow.id_text(), flow.first, flow.first_packet.number);
     let duplicates: u64 = flow.streams.iter().map(|s| s.duplicates).sum();
     if duplicates > 0 {
         line.push_str(&format!("  {duplicates} seen twice"));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::summary::FlowSummary;
-use crate::finding::{community_id, hex};
+use crate::finding::hex;
 use crate::stream::{Direction, GapCause};
 use crate::time::Timestamp;
 
@@ -16,7 +16,7 @@ pub struct StreamDocument {
     length: u64,
     gap_bytes: u64,
     cut_bytes: u64,
-    sha256: String,
+    sha256: Option<String>,
     packets: u32,
     flow: u64,
     direction: &'static str,
@@ -68,17 +68,24 @@ pub struct FlowDocument<'a> {
 const DIRECTIONS: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 
 impl FlowSummary {
+    fn sender_text(&self, d: Direction) -> String {
+        match d {
+            Direction::ToServer => self.client_text(),
+            Direction::ToClient => self.server_text(),
+        }
+    }
+
     fn stream(&self, d: Direction) -> Option<StreamDocument> {
         let stream = self.streams.get(d.index())?;
         let c = &stream.counters;
         (c.delivered > 0).then(|| StreamDocument {
             r#type: "stream",
-            src: self.sender(d).to_string(),
-            dst: self.sender(d.reverse()).to_string(),
+            src: self.sender_text(d),
+            dst: self.sender_text(d.reverse()),
             length: c.delivered,
             gap_bytes: c.gap_bytes,
             cut_bytes: c.cut_bytes,
-            sha256: hex(&stream.sha256),
+            sha256: self.tokens.is_none().then(|| hex(&stream.sha256)),
             packets: self.packets[d.index()],
             flow: self.number,
             direction: d.name(),
@@ -86,7 +93,7 @@ impl FlowSummary {
             duplicates: stream.duplicates,
             retransmitted_bytes: c.retransmitted_bytes,
             conflicts: c.conflicts,
-            community_id: community_id(self.client, self.server),
+            community_id: self.id_text(),
         })
     }
 
@@ -120,8 +127,8 @@ impl FlowSummary {
     pub fn document<'a>(&self, labels: &'a [String]) -> FlowDocument<'a> {
         FlowDocument {
             number: self.number,
-            client: self.client.to_string(),
-            server: self.server.to_string(),
+            client: self.client_text(),
+            server: self.server_text(),
             direction_known: self.direction_known,
             capture: labels.get(self.first_packet.capture as usize).map(String::as_str),
             first_packet: self.first_packet.number,
@@ -130,7 +137,7 @@ impl FlowSummary {
             duration_seconds: self.seconds(),
             protocol: self.speech.protocol,
             dialects: self.speech.dialects.iter().map(|d| d.name()).collect(),
-            community_id: community_id(self.client, self.server),
+            community_id: self.id_text(),
             streams: self.stream_documents().collect(),
         }
     }

@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::follow::hex;
 use crate::protocol::tcpstore::{Answer, AnswerKind, Field, Message, Operation, Part};
+use crate::report::Veil;
 
 /// A field of a message, with the bytes of it that were kept.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +20,9 @@ pub struct MarkedField {
     /// Its first bytes; none of a value, unless values are asked for.
     #[serde(rename = "hex", serialize_with = "as_hex")]
     pub bytes: Vec<u8>,
+    /// What stands in for its bytes, when they must not be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
 }
 
 fn as_hex<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
@@ -31,9 +35,25 @@ impl MarkedField {
         size_of::<Self>() + self.bytes.capacity()
     }
 
+    /// Puts a token in the place of what others chose: keys, values, whatever is no number of fixed width.
+    pub(super) fn redact(&mut self, veil: &Veil) {
+        let kind = match self.name {
+            n if n == Part::Key.name() => "key",
+            n if n == Part::Value.name() => "value",
+            _ => return,
+        };
+        if !self.bytes.is_empty() {
+            self.token = Some(veil.token(kind, &self.bytes));
+            self.bytes = Vec::new();
+        }
+    }
+
     /// Sixteen bytes a line, the field's name before them.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  {:<12} offset {}, {} bytes", self.name, self.offset, self.length)?;
+        if let Some(token) = &self.token {
+            return writeln!(out, "  {token}");
+        }
         hex(self.offset, &self.bytes, out)?;
         let more = self.length.saturating_sub(self.bytes.len() as u64);
         if more > 0 {
@@ -56,7 +76,7 @@ impl Fields {
     }
 
     fn add(&mut self, name: &'static str, length: u64, bytes: &[u8]) {
-        self.all.push(MarkedField { name, offset: self.at, length, bytes: bytes.to_vec() });
+        self.all.push(MarkedField { name, offset: self.at, length, bytes: bytes.to_vec(), token: None });
         self.at = self.at.saturating_add(length);
     }
 

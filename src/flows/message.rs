@@ -6,6 +6,7 @@ use super::fields::MarkedField;
 use crate::net::Endpoint;
 use crate::protocol::nccl::Versions;
 use crate::protocol::tcpstore::{Dialect, Field};
+use crate::report::Veil;
 use crate::time::Timestamp;
 
 /// What a message is written in.
@@ -94,6 +95,19 @@ pub struct MessageLine {
     pub unfinished: Option<(&'static str, u64, u64)>,
     /// Its fields, where they are asked for.
     pub fields: Vec<MarkedField>,
+    /// What is shown in the place of names, when none must be.
+    pub tokens: Option<Tokens>,
+}
+
+/// What stands in for the names in a message.
+#[derive(Clone, Debug)]
+pub struct Tokens {
+    /// For the two ends.
+    flow: String,
+    /// For the first key.
+    key: Option<String>,
+    /// For the value.
+    value: Option<String>,
 }
 
 /// What a request was answered with.
@@ -172,9 +186,16 @@ pub(super) fn flow_name(client: Endpoint, server: Endpoint) -> String {
     format!("{client}-{server}")
 }
 
+fn veiled_flow(client: Endpoint, server: Endpoint, veil: &Veil) -> String {
+    format!("{}-{}", veil.endpoint(client), veil.endpoint(server))
+}
+
 impl MessageLine {
     /// The first key, made safe to show.
     pub fn key_text(&self, columns: usize) -> Option<String> {
+        if let Some(tokens) = &self.tokens {
+            return tokens.key.clone();
+        }
         let key = self.key.as_ref()?;
         let mut text = crate::report::escape::clean(&key.bytes, columns);
         if !key.is_whole() && !text.ends_with('…') {
@@ -188,14 +209,39 @@ impl MessageLine {
         self.detail.as_ref().map(|d| crate::report::escape::clean(d.as_bytes(), columns))
     }
 
+    /// The value, made safe to show.
+    pub fn value_text(&self, columns: usize) -> Option<String> {
+        match &self.tokens {
+            Some(tokens) => tokens.value.clone(),
+            None => self.value.as_ref().map(|v| crate::report::escape::clean(v, columns)),
+        }
+    }
+
+    /// Puts tokens in the place of names and contents.
+    pub fn redact(&mut self, veil: &Veil) {
+        self.tokens = Some(Tokens {
+            flow: veiled_flow(self.client, self.server, veil),
+            key: self.key.as_ref().map(|k| veil.token("key", &k.bytes)),
+            value: self.value.as_ref().map(|v| veil.token("value", v)),
+        });
+        self.detail = self.detail.as_ref().map(|d| match self.query {
+            // What RAS answers in words may name hosts that nothing else names.
+            "RAS text" => veil.token("text", d),
+            _ => veil.text(d),
+        });
+        self.fields.iter_mut().for_each(|f| f.redact(veil));
+        self.answer.iter_mut().flat_map(|a| &mut a.fields).for_each(|f| f.redact(veil));
+    }
+
     /// As JSON; `labels` names captures by index.
     pub fn json(&self, labels: &[String]) -> serde_json::Result<String> {
+        let plain = self.tokens.is_none();
         serde_json::to_string(&Document {
             r#type: "message",
             time: self.time,
             capture: labels.get(self.capture as usize).map(String::as_str),
             packet: self.packet,
-            flow: flow_name(self.client, self.server),
+            flow: self.tokens.as_ref().map_or_else(|| flow_name(self.client, self.server), |t| t.flow.clone()),
             direction: self.direction,
             dialect: self.tongue.text(),
             query: self.query,
@@ -219,8 +265,8 @@ impl MessageLine {
                 declared,
                 delivered,
             }),
-            value: self.value.as_ref().map(|v| crate::report::escape::clean(v, TEXT)),
-            value_hex: self.value.as_ref().map(|v| crate::finding::hex(v)),
+            value: self.value_text(TEXT),
+            value_hex: self.value.as_ref().filter(|_| plain).map(|v| crate::finding::hex(v)),
             fields: &self.fields,
             answer_fields: self.answer.as_ref().map_or(&[], |a| &a.fields),
         })
@@ -255,9 +301,20 @@ pub struct Undecoded {
     pub offset: u64,
     /// How many bytes.
     pub length: u64,
+    /// What is shown in the place of the two ends, when they must not be.
+    pub token: Option<String>,
 }
 
 impl Undecoded {
+    /// Puts tokens in the place of addresses.
+    pub fn redact(&mut self, veil: &Veil) {
+        self.token = Some(veiled_flow(self.client, self.server, veil));
+    }
+
+    fn flow(&self) -> String {
+        self.token.clone().unwrap_or_else(|| flow_name(self.client, self.server))
+    }
+
     /// As JSON; `labels` names captures by index.
     pub fn json(&self, labels: &[String]) -> serde_json::Result<String> {
         #[derive(Serialize)]
@@ -272,7 +329,7 @@ impl Undecoded {
         serde_json::to_string(&Document {
             r#type: "undecoded",
             capture: labels.get(self.capture as usize).map(String::as_str),
-            flow: flow_name(self.client, self.server),
+            flow: self.flow(),
             direction: self.direction,
             stream_offset: self.offset,
             length: self.length,
@@ -285,7 +342,7 @@ impl Undecoded {
         format!(
             "{}  {}  {}  offset {}  {} bytes",
             crate::report::escape::clean(label.as_bytes(), 200),
-            flow_name(self.client, self.server),
+            self.flow(),
             self.direction,
             self.offset,
             self.length

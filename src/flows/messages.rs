@@ -285,6 +285,7 @@ impl Flow {
             length: 0,
             unfinished: None,
             fields: Vec::new(),
+            tokens: None,
         }
     }
 }
@@ -405,7 +406,8 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
         for (coverage, direction) in flow.coverage.into_iter().zip([Direction::ToServer, Direction::ToClient]) {
             for (offset, length) in coverage.finish() {
                 let (capture, client, server) = (flow.capture, flow.client, flow.server);
-                let range = Undecoded { capture, client, server, direction: direction.name(), offset, length };
+                let range =
+                    Undecoded { capture, client, server, direction: direction.name(), offset, length, token: None };
                 self.stopped |= !(self.sink)(Item::Undecoded(range));
             }
         }

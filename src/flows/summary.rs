@@ -6,7 +6,9 @@ use super::files::{FileStream, Files};
 use super::selection::Selection;
 use super::speech::{HEAD, Speech};
 use crate::analysis::{Closed, Knowledge, Visit};
+use crate::finding::community_id;
 use crate::net::Endpoint;
+use crate::report::Veil;
 use crate::stream::{Direction, Event, FlowRecord, PacketRef, StreamCounters};
 use crate::time::Timestamp;
 
@@ -33,6 +35,19 @@ pub struct FlowSummary {
     pub streams: [StreamSummary; 2],
     /// What it speaks.
     pub speech: Speech,
+    /// What is shown in the place of names, when none must be.
+    pub tokens: Option<FlowTokens>,
+}
+
+/// What stands in for the names of a flow.
+#[derive(Clone, Debug)]
+pub struct FlowTokens {
+    /// For the client.
+    pub client: String,
+    /// For the listener.
+    pub server: String,
+    /// For the community id, from which addresses can be guessed.
+    pub community_id: String,
 }
 
 /// One direction of a flow.
@@ -55,6 +70,31 @@ impl FlowSummary {
             Direction::ToServer => self.client,
             Direction::ToClient => self.server,
         }
+    }
+
+    /// Puts tokens in the place of names. Hashes of contents go: what was guessed could be checked by them.
+    pub fn redact(&mut self, veil: &Veil) {
+        self.tokens = Some(FlowTokens {
+            client: veil.endpoint(self.client),
+            server: veil.endpoint(self.server),
+            community_id: veil.token("flow", community_id(self.client, self.server)),
+        });
+    }
+
+    /// The client, as it is shown.
+    pub fn client_text(&self) -> String {
+        self.tokens.as_ref().map_or_else(|| self.client.to_string(), |t| t.client.clone())
+    }
+
+    /// The listener, as it is shown.
+    pub fn server_text(&self) -> String {
+        self.tokens.as_ref().map_or_else(|| self.server.to_string(), |t| t.server.clone())
+    }
+
+    /// The community id, as it is shown.
+    pub fn id_text(&self) -> String {
+        let tokens = self.tokens.as_ref();
+        tokens.map_or_else(|| community_id(self.client, self.server), |t| t.community_id.clone())
     }
 
     /// Its length in time, in seconds.
@@ -181,5 +221,6 @@ fn summary(number: u64, record: &FlowRecord, streams: [StreamSummary; 2], speech
         packets: record.packets,
         streams,
         speech,
+        tokens: None,
     }
 }

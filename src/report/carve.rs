@@ -3,15 +3,19 @@
 //! Captures are read again, by packet number. Packets come out as they went in: the same bytes, times to the
 //! nanosecond, link types and lengths on the wire.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use super::carve_flows::Flows;
+use super::carve_veiled::{Masks, StandIn};
 use super::escape::{clean, clean_text};
 use super::model::{Finding, Report, Severity};
+use super::veil::Veil;
 use crate::capture::{CaptureError, Limits, LinkType, Packet, Reader, Writer};
+use crate::frame::{Decoder, Frame, Limits as FrameLimits};
 use crate::time::Timestamp;
 
 /// Carved bytes that are held to be put in order of time; beyond, the file is in order piece by piece.
@@ -61,23 +65,27 @@ pub struct Written {
 /// and death are judged by its other connections, which are not carved.) Packets are in order of time (up to
 /// 64 MiB of them; beyond that, piece by piece). `captures` are the files, in the order of `report.captures`.
 ///
+/// With a veil, packets are made anew: ports, numbers, flags, lengths and times stay, and the first bytes of flagged
+/// messages; all else is tokens.
+///
 /// # Errors
 /// When a capture cannot be read again or `path` cannot be written.
-pub fn carve(report: &Report, captures: &[PathBuf], path: &Path) -> Result<Written, CarveError> {
-    let flagged = report.findings.iter().filter(|f| f.severity >= Severity::Warning);
-    let mut by_capture: HashMap<&str, Vec<&Finding>> = HashMap::new();
-    for f in flagged {
-        by_capture.entry(f.capture.as_deref().unwrap_or_default()).or_default().push(f);
+pub fn carve(report: &Report, captures: &[PathBuf], path: &Path, veil: Option<&Veil>) -> Result<Written, CarveError> {
+    let told = told(report, veil);
+    let flagged = report.findings.iter().zip(&told.findings).filter(|(f, _)| f.severity >= Severity::Warning);
+    let mut by_capture: HashMap<&str, Vec<(&Finding, &Finding)>> = HashMap::new();
+    for (f, told) in flagged {
+        by_capture.entry(f.capture.as_deref().unwrap_or_default()).or_default().push((f, told));
     }
     unambiguous(report, |path| by_capture.contains_key(path))?;
     not_over_input(path, captures)?;
     let mut out = Output::create(path)?;
     let mut held: Vec<Kept> = Vec::new();
     let mut bytes = 0;
-    for (capture, file) in report.captures.iter().zip(captures) {
+    for ((capture, file), host) in report.captures.iter().zip(captures).zip(told.captures.iter().map(|c| &c.host)) {
         let Some(findings) = by_capture.get(capture.path.as_str()) else { continue };
         let comments = comments(&capture.path, findings);
-        let mut flows = Flows::of(findings);
+        let mut flows = Flows::of(&findings.iter().map(|(f, _)| *f).collect::<Vec<_>>(), veil);
         let mut reader = open(file)?;
         while let Some(packet) = reader.next()? {
             let earlier = flows.take(&packet);
@@ -85,12 +93,18 @@ pub fn carve(report: &Report, captures: &[PathBuf], path: &Path) -> Result<Writt
             let mut kept: Vec<Kept> = earlier.fragments;
             if wanted {
                 let comment = comments.get(&packet.number).cloned();
-                kept.push(Kept { comment, ..Kept::of(&packet) });
+                match (veil, earlier.stand_in) {
+                    (None, _) => kept.push(Kept { comment, ..Kept::of(&packet) }),
+                    (Some(_), Some(made)) => kept.push(Kept { comment, ..Kept::made(&packet, made) }),
+                    // A flagged packet that is no segment of the flow, such as a piece of a datagram.
+                    (Some(_), None) => {}
+                }
             }
             for mut k in kept {
                 let interface = reader.summary().interfaces.get(k.interface as usize);
+                let name = interface.filter(|_| veil.is_none()).map_or("", |i| i.name.as_str());
                 k.snaplen = interface.and_then(|i| i.snaplen).unwrap_or(0);
-                k.name = name_of(capture.host.as_deref(), interface.map_or("", |i| i.name.as_str()));
+                k.name = name_of(host.as_deref(), name);
                 bytes += k.data.len() + size_of::<Kept>();
                 held.push(k);
             }
@@ -109,19 +123,37 @@ pub fn carve(report: &Report, captures: &[PathBuf], path: &Path) -> Result<Writt
 ///
 /// # Errors
 /// When there is not one capture, it cannot be read again, or `path` cannot be written.
-pub fn annotate(report: &Report, captures: &[PathBuf], path: &Path) -> Result<Written, CarveError> {
+pub fn annotate(
+    report: &Report,
+    captures: &[PathBuf],
+    path: &Path,
+    veil: Option<&Veil>,
+) -> Result<Written, CarveError> {
     let ([capture], [file]) = (report.captures.as_slice(), captures) else {
         return Err(CarveError::NotOne(report.captures.len()));
     };
     not_over_input(path, captures)?;
-    let findings: Vec<&Finding> = report.findings.iter().collect();
+    let told = told(report, veil);
+    let findings: Vec<(&Finding, &Finding)> = report.findings.iter().zip(&told.findings).collect();
     let comments = comments(&capture.path, &findings);
+    let originals: Vec<&Finding> = report.findings.iter().collect();
+    let mut made = veil.map(|v| (Decoder::new(FrameLimits::default()), Masks::new(v, &originals)));
     let mut out = Output::create(path)?;
     let mut reader = open(file)?;
     while let Some(packet) = reader.next()? {
-        let kept = Kept::of(&packet);
+        let kept = match &mut made {
+            None => Kept::of(&packet),
+            Some((decoder, masks)) => Kept::made(
+                &packet,
+                match decoder.decode(&packet) {
+                    Frame::Tcp(segment) => masks.segment(&segment),
+                    Frame::NotTcp(_) | Frame::Skipped(_) => masks.nothing(),
+                },
+            ),
+        };
         let interface = reader.summary().interfaces.get(kept.interface as usize);
-        let (snaplen, name) = interface.map_or((0, ""), |i| (i.snaplen.unwrap_or(0), i.name.as_str()));
+        let snaplen = interface.and_then(|i| i.snaplen).unwrap_or(0);
+        let name = interface.filter(|_| veil.is_none()).map_or("", |i| i.name.as_str());
         out.write(&kept.packet(), snaplen, name, comments.get(&kept.number).map(String::as_str))?;
     }
     out.finish()
@@ -154,6 +186,11 @@ impl Kept {
             name: String::new(),
             comment: None,
         }
+    }
+
+    fn made(p: &Packet<'_>, stand_in: StandIn) -> Kept {
+        let StandIn { data, original_length } = stand_in;
+        Kept { link_type: LinkType::RAW, data, original_length, ..Kept::of(&Packet { data: &[], ..*p }) }
     }
 
     fn packet(&self) -> Packet<'_> {
@@ -210,11 +247,16 @@ impl Output {
     }
 }
 
-/// What the packets of one capture are told to be, by number.
-fn comments(capture: &str, findings: &[&Finding]) -> BTreeMap<u64, String> {
+/// The report as comments tell it.
+fn told<'r>(report: &'r Report, veil: Option<&Veil>) -> Cow<'r, Report> {
+    veil.map_or(Cow::Borrowed(report), |v| Cow::Owned(super::redact::redacted(report, v)))
+}
+
+/// What the packets of one capture are told to be, by number. Each finding comes as it is, and as it is told.
+fn comments(capture: &str, findings: &[(&Finding, &Finding)]) -> BTreeMap<u64, String> {
     let mut lines: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for f in findings {
-        let text = format!("rdzvscope {} {} {}: {}", f.severity, f.id, f.rule, f.explanation);
+    for (f, told) in findings {
+        let text = format!("rdzvscope {} {} {}: {}", f.severity, f.id, f.rule, told.explanation);
         let own = f.packet.filter(|_| f.capture.as_deref() == Some(capture));
         let seen = f.sightings.iter().filter(|s| s.capture == capture).filter_map(|s| s.packet);
         for number in own.into_iter().chain(seen) {

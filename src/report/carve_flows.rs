@@ -4,7 +4,9 @@ use std::collections::{HashSet, VecDeque};
 use std::net::IpAddr;
 
 use super::carve::Kept;
+use super::carve_veiled::{Masks, StandIn};
 use super::model::Finding;
+use super::veil::Veil;
 use crate::capture::Packet;
 use crate::frame::{Decoder, Frame, Limits, Segment, Skip};
 use crate::net::{Address, Endpoint};
@@ -14,12 +16,14 @@ const FRAGMENTS: usize = 4096;
 const FRAGMENT_BYTES: usize = 8 << 20;
 
 /// Flows to be taken out of one capture.
-pub(super) struct Flows {
+pub(super) struct Flows<'v> {
     /// Both endpoints, the lesser first.
     wanted: HashSet<(Endpoint, Endpoint)>,
     decoder: Decoder,
     waiting: VecDeque<Kept>,
     waiting_bytes: usize,
+    /// What makes packets anew, where they must name nobody.
+    masks: Option<Masks<'v>>,
 }
 
 /// What becomes of one packet.
@@ -28,21 +32,27 @@ pub(super) struct Taken {
     pub(super) wanted: bool,
     /// Earlier fragments of the datagram that it completes.
     pub(super) fragments: Vec<Kept>,
+    /// What stands in for it.
+    pub(super) stand_in: Option<StandIn>,
 }
 
-impl Flows {
-    pub(super) fn of(findings: &[&Finding]) -> Flows {
-        let end = |address: &str, port: Option<u16>| {
-            let ip: IpAddr = address.parse().ok()?;
-            Some(Endpoint::new(Address::from(ip), port?))
-        };
-        let pair = |f: &&Finding| {
-            let source = f.source.as_ref().and_then(|s| end(&s.address, s.port))?;
-            let target = f.target.as_ref().and_then(|t| end(&t.address, t.port))?;
-            Some(ordered(source, target))
-        };
+/// Source and target of a finding.
+pub(super) fn pair(f: &Finding) -> Option<(Endpoint, Endpoint)> {
+    let end = |address: &str, port: Option<u16>| {
+        let ip: IpAddr = address.parse().ok()?;
+        Some(Endpoint::new(Address::from(ip), port?))
+    };
+    let source = f.source.as_ref().and_then(|s| end(&s.address, s.port))?;
+    let target = f.target.as_ref().and_then(|t| end(&t.address, t.port))?;
+    Some((source, target))
+}
+
+impl<'v> Flows<'v> {
+    /// Flows of these findings; with a veil their packets are made anew.
+    pub(super) fn of(findings: &[&Finding], veil: Option<&'v Veil>) -> Self {
         Flows {
-            wanted: findings.iter().filter_map(pair).collect(),
+            wanted: findings.iter().filter_map(|f| pair(f)).map(|(a, b)| ordered(a, b)).collect(),
+            masks: veil.map(|v| Masks::new(v, findings)),
             decoder: Decoder::new(Limits::default()),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -51,17 +61,18 @@ impl Flows {
 
     /// Looks at the next packet of the capture.
     pub(super) fn take(&mut self, packet: &Packet<'_>) -> Taken {
-        let mut taken = Taken { wanted: false, fragments: Vec::new() };
+        let mut taken = Taken { wanted: false, fragments: Vec::new(), stand_in: None };
         match self.decoder.decode(packet) {
             Frame::Tcp(segment) if self.wanted.contains(&ordered(segment.src, segment.dst)) => {
                 taken.wanted = true;
-                if is_reassembled(&segment, packet) && !self.waiting.is_empty() {
+                taken.stand_in = self.masks.as_mut().map(|m| m.segment(&segment));
+                if taken.stand_in.is_none() && is_reassembled(&segment, packet) && !self.waiting.is_empty() {
                     let addresses = addresses(&segment);
                     taken.fragments.extend(self.waiting.extract_of(&addresses));
                     self.waiting_bytes = self.waiting.iter().map(|k| k.data.len()).sum();
                 }
             }
-            Frame::Skipped(Skip::FragmentWaiting) if packet.data.len() <= FRAGMENT_BYTES => {
+            Frame::Skipped(Skip::FragmentWaiting) if self.masks.is_none() && packet.data.len() <= FRAGMENT_BYTES => {
                 self.waiting_bytes += packet.data.len();
                 self.waiting.push_back(Kept::of(packet));
                 while self.waiting.len() > FRAGMENTS || self.waiting_bytes > FRAGMENT_BYTES {

@@ -2,6 +2,7 @@
 
 pub mod carve;
 mod carve_flows;
+mod carve_veiled;
 pub mod csv;
 pub mod escape;
 mod firewall;
@@ -13,5 +14,7 @@ pub mod model;
 mod redact;
 pub mod size;
 pub mod table;
+mod veil;
 
 pub use redact::redacted;
+pub use veil::Veil;
