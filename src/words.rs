@@ -241,6 +241,27 @@ words! {
         VersionMismatch = "version-mismatch",
         /// A client of some other protocol.
         ForeignClient = "foreign-client",
+        /// Ranks of a launch that disagrees with itself.
+        LaunchMismatch = "launch-mismatch",
+    }
+}
+
+impl IncidentKind {
+    /// What a column of its failures is called.
+    pub fn failure(self) -> &'static str {
+        match self {
+            IncidentKind::Oom => "OOM kill",
+            _ => "Failure",
+        }
+    }
+
+    /// What its trigger led to.
+    pub fn gone(self) -> &'static str {
+        match self {
+            IncidentKind::NcclInit => "root gone",
+            IncidentKind::NcclSplit => "split failed",
+            _ => "listener gone",
+        }
     }
 }
 

@@ -111,7 +111,15 @@ fn a_flood_of_probes_hides_no_trigger() {
         assert_eq!((&trigger["rule"], &trigger["target"]["address"]), (&"store-claim".into(), &"192.0.2.11".into()));
         let kept = max.parse::<usize>().unwrap().clamp(1, 21);
         assert!(run.findings().len() >= kept.min(10), "{max}: {}", run.findings().len());
+        // What is named is there.
+        let ids: Vec<&Value> = run.findings().iter().map(|f| &f["id"]).collect();
+        let named = run.json["scans"].as_array().unwrap().iter().flat_map(|s| s["findings"].as_array().unwrap());
+        assert!(named.clone().count() > 0 || max == "1");
+        assert!(named.into_iter().all(|id| ids.contains(&id)), "{max}");
     }
+    let refused = common::command().args(["analyze", "-", "--max-findings", "0"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("0 is not in 1.."));
 }
 
 #[test]

@@ -284,7 +284,62 @@ fn a_root_that_a_scan_ended_before_its_id_was_known() {
         assert_eq!((text(&incident["kind"]), text(&incident["source"]["address"])), ("nccl-init", "192.0.2.250"));
         assert!(text(&incident["summary"]).contains("1 may never have been seen"), "{incident:#}");
         assert!(array(incident, "hosts").iter().all(|h| h["trigger"] == died["id"]), "{incident:#}");
+        assert_eq!(text(&incident["cause"]), "scan");
+        // The stray is one time, the first sign of the root's end (the first refusal, packet 48) another.
+        assert_eq!(text(&died["time"]), "2026-11-29T12:02:26.894405000Z");
+        assert_eq!(text(&died["failed_at"]), "2026-11-29T12:02:29.826648000Z");
+        let own = array(incident, "hosts").iter().find(|h| h["address"] == "192.0.2.11").unwrap();
+        assert_eq!((&own["listener_died_at"], &root["died_at"]), (&died["failed_at"], &died["failed_at"]));
+        assert!((own["lag_seconds"].as_f64().unwrap() - 2.932_243).abs() < 1e-6, "{own:#}");
     }
+}
+
+#[test]
+fn a_launch_that_disagrees_with_itself_is_no_scan() {
+    for version in ["2.16.2", "2.26.2"] {
+        let truth = truth(&format!("{version}-strays-at-root"));
+        let path = format!("testdata/nccl/{version}-strays-at-root.pcap");
+        let mut seen = 0;
+        for s in array(&truth, "scenarios").iter().filter(|s| s["stray_saw"] != "n/a") {
+            let (scenario, port) = (text(&s["scenario"]), s["root"][1].to_string());
+            let (report, _) = report(&["--nccl-port", &port, &path]);
+            let of_root: Vec<&Value> = array(&report, "incidents")
+                .iter()
+                .filter(|i| text(&i["summary"]).contains(&format!(":{port} ")))
+                .collect();
+            let launch = matches!(scenario, "nranks_first_3" | "dup_rank0");
+            for incident in of_root {
+                seen += u32::from(launch);
+                assert_eq!(text(&incident["cause"]) == "launch-mismatch", launch, "{version} {scenario} {incident:#}");
+            }
+            let died = array(&report, "findings")
+                .iter()
+                .find(|f| f["rule"] == "nccl-root-died" && f["target"]["port"] == s["root"][1]);
+            let remedy = died.map_or("", |f| text(&f["remedy"]));
+            assert_eq!(remedy.contains("Compare world size"), launch, "{version} {scenario} {died:#?}");
+        }
+        assert!(seen > 0, "{version}");
+    }
+}
+
+#[test]
+fn attempts_are_no_ranks() {
+    let (report, _) = report(&["testdata/nccl/2.14.3src-stray-nmap-sSsV-then-2ranks.pcap"]);
+    let [incident] = array(&report, "incidents") else { panic!("{:#}", report["incidents"]) };
+    let summary = text(&incident["summary"]);
+    assert!(summary.contains("2 ranks had checked in and wait; 12 attempts from one host were refused"), "{summary}");
+    assert!(!summary.contains("14 ranks") && !summary.contains(" 0 may"), "{summary}");
+}
+
+#[test]
+fn a_communicator_names_all_of_its_roots() {
+    let (report, _) = report(&["testdata/nccl/2.26.2-2realroots-4pyranks.pcap"]);
+    let [communicator] = array(&report, "communicators") else { panic!("{:#}", report["communicators"]) };
+    let told: BTreeSet<&str> = array(communicator, "roots").iter().map(text).collect();
+    let roots: BTreeSet<String> =
+        array(&report, "listeners").iter().filter(|l| l["role"] == "bootstrap-root").map(place).collect();
+    assert_eq!(told, roots.iter().map(String::as_str).collect());
+    assert_eq!(told.len(), 2);
 }
 
 #[test]

@@ -125,6 +125,7 @@ fn finding(c: &Conclusion) -> Finding {
         rule: c.rule,
         severity: c.severity,
         time: c.time,
+        failed: c.failed,
         packet: c.packet,
         packets: c.packet.into_iter().chain(c.also.iter().copied()).collect(),
         sightings: Vec::new(),

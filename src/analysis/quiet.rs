@@ -93,6 +93,13 @@ pub(super) struct Scan {
     pub(super) findings: Vec<String>,
 }
 
+impl Scan {
+    /// Whether it is more than one stray connection.
+    pub(super) fn is_scan(&self) -> bool {
+        self.tool.is_some() || self.ports > 1 || self.hosts > 1
+    }
+}
+
 /// Sources of strays and of half-open connections, and all that they did.
 pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
     let mut by_source: BTreeMap<Address, Vec<&Finding>> = BTreeMap::new();

@@ -24,7 +24,7 @@ use crate::report::model::{
 };
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
-use crate::words::{CoverageLevel, InputKind, OomKind, Outcome, Protocol, Role, WorkloadKind};
+use crate::words::{Cause, CoverageLevel, InputKind, OomKind, Outcome, Protocol, Role, WorkloadKind};
 
 /// Names of hosts, processes and files in a report are at most this wide.
 const NAME: usize = 256;
@@ -311,7 +311,8 @@ fn nccl_listeners(m: &Material<'_>) -> Vec<ListenerOut> {
             *last = (*last).max(r.last);
         }
     }
-    let died = |e: Endpoint| m.findings.iter().find(|f| f.target == e && f.rule == "nccl-root-died").map(|f| f.time);
+    let died =
+        |e: Endpoint| m.findings.iter().find(|f| f.target == e && f.rule == "nccl-root-died").and_then(|f| f.failed);
     m.network
         .listeners
         .values()
@@ -366,6 +367,7 @@ fn communicator(c: &nccl::Communicator) -> CommunicatorOut {
             })
             .collect(),
         complete: c.is_complete(),
+        roots: c.roots.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -537,9 +539,17 @@ fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
         effects: f.effects.iter().map(effect).collect(),
         effect: f.effect.as_ref().map(effect).or_else(|| f.listener_outcome.map(outcome_alone)),
         explanation: clean(f.explanation.as_bytes(), 1200),
-        remedy: rule(f.rule).map(|r| r.remedy.to_string()),
+        remedy: rule(remedied(m, f)).map(|r| r.remedy.to_string()),
         evidence: f.evidence.iter().map(|e| clean(e.as_bytes(), 400)).collect(),
+        failed_at: f.failed,
     }
+}
+
+/// The rule whose remedy helps: no firewall keeps a launch from disagreeing with itself.
+fn remedied(m: &Material<'_>, f: &Finding) -> &'static str {
+    let of_launch = |i: &&Incident| i.cause == Cause::LaunchMismatch && i.source == Some(f.source.address);
+    let quarrel = f.rule == "nccl-root-died" && m.incidents.iter().any(|i| of_launch(&i) && i.id == f.id);
+    if quarrel { "nccl-rank-mismatch" } else { f.rule }
 }
 
 fn declared(d: &finding::Declared) -> Declared {

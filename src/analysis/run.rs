@@ -126,7 +126,7 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
-    let scans = quiet::scans(&sets, &findings);
+    let mut scans = quiet::scans(&sets, &findings);
 
     let claims = kills::claims(&studied, &findings, &names);
     let mut merged = oom::merge(sightings.clone());
@@ -140,6 +140,7 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
     let mut events: Vec<OomEvent> = merged.events;
     name_hosts(&mut events, &mut names);
     let watch = watched(&sets, &read, &gathered);
+    let scanners: BTreeSet<_> = scans.iter().filter(|s| s.is_scan()).map(|s| s.source).collect();
     let (nobody, right) = (BTreeSet::new(), HostClocks::default());
     let mut evidence = Evidence {
         events: &[],
@@ -152,6 +153,7 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
         max_lag: options.max_lag,
         curves: &logs.curves,
         clocks: &right,
+        scanners: &scanners,
         nat: &nobody,
     };
     let open = Claims::of(&evidence);
@@ -167,6 +169,10 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
     let mut incidents = incidents(&evidence);
     settle(&mut findings, &incidents, &events);
     let left_out = observe::bounded(&mut findings, &mut incidents, options.max_findings);
+    if left_out > 0 {
+        let kept: std::collections::HashSet<&str> = findings.iter().map(|f| f.id.as_str()).collect();
+        scans.iter_mut().for_each(|s| s.findings.retain(|id| kept.contains(id.as_str())));
+    }
 
     let captures: Vec<(Capture, ReadCapture, String)> = captures
         .into_iter()

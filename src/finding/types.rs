@@ -17,6 +17,8 @@ pub struct Finding {
     pub severity: Severity,
     /// When the flagged field was complete.
     pub time: Timestamp,
+    /// When what it led to was seen, where that is another time.
+    pub failed: Option<Timestamp>,
     /// The packet that completed the flagged field, at the vantage point nearest the target.
     pub packet: Option<PacketRef>,
     /// All packets there that carried the flagged message.
@@ -76,6 +78,7 @@ impl Finding {
             rule,
             severity: super::rule(rule).map_or(Severity::Notice, |r| r.severity),
             time,
+            failed: None,
             packet,
             packets: packet.into_iter().collect(),
             sightings: Vec::new(),

@@ -52,6 +52,8 @@ pub struct Evidence<'a> {
     pub curves: &'a [Series],
     /// Clocks that were corrected.
     pub clocks: &'a HostClocks,
+    /// Sources of scans.
+    pub scanners: &'a BTreeSet<Address>,
     /// Sources that may stand for several hosts.
     pub nat: &'a BTreeSet<Address>,
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::trigger::{Fit, Trigger};
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
-use crate::net::Endpoint;
+use crate::net::{Address, Endpoint};
+use crate::time::Timestamp;
 use crate::words::{Cause, IncidentKind, Scope, Verdict};
 
 /// Rules that say what broke, and rules that say who felt it.
@@ -41,9 +42,12 @@ fn incident(
     let targets: BTreeSet<Endpoint> = broken.iter().map(|i| e.findings[*i].target).collect();
     let felt: BTreeSet<usize> = targets.iter().filter_map(|t| felt.get(t)).flatten().copied().collect();
     let felt: Vec<&Finding> = felt.into_iter().map(|i| &e.findings[i]).collect();
-    let end = felt.iter().map(|x| x.time).max().unwrap_or(f.time).max(f.time);
-    let lag = end.seconds_since(f.time);
-    let trigger = Trigger { finding: first, effect: 0, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };
+    let failures = broken.iter().filter_map(|i| e.findings.get(*i)?.failed);
+    let end = felt.iter().map(|x| x.time).chain(failures).max().unwrap_or(f.time).max(f.time);
+    let trigger = |found: usize, failed: Timestamp| {
+        let lag = e.findings.get(found).map_or(0.0, |x| failed.seconds_since(x.time)).max(0.0);
+        Trigger { finding: found, effect: 0, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 }
+    };
     // A stray that ended the root, and ranks that were turned away afterwards, are two facts that agree.
     let verdict = match (felt.is_empty(), kind) {
         (false, _) | (true, IncidentKind::NcclSplit) => Verdict::Confirmed,
@@ -52,13 +56,16 @@ fn incident(
     let mut hosts: BTreeMap<String, HostPart> = BTreeMap::new();
     for i in broken {
         let x = &e.findings[*i];
-        let part = part(e, &mut hosts, x.target, &trigger, verdict);
-        part.died = Some(x.time);
+        let failed = x.failed.unwrap_or(x.time);
+        let part = part(e, &mut hosts, x.target, trigger(*i, failed), verdict);
+        if kind == IncidentKind::NcclInit {
+            part.died = Some(part.died.map_or(failed, |t| t.min(failed)));
+        }
         part.reasons.push(x.explanation.clone());
         part.reasons.extend(x.evidence.iter().cloned());
     }
     for x in &felt {
-        let part = part(e, &mut hosts, x.source, &trigger, verdict);
+        let part = part(e, &mut hosts, x.source, trigger(first, x.time), verdict);
         part.reasons.push(x.explanation.clone());
         part.reasons.extend(x.evidence.iter().filter(|t| !part.reasons.contains(t)).cloned().collect::<Vec<_>>());
     }
@@ -66,12 +73,7 @@ fn incident(
         IncidentKind::NcclInit => "An NCCL communicator never came up: its bootstrap root",
         _ => "An NCCL communicator split failed: a listener of its ranks",
     };
-    let refused: u64 = felt.iter().map(|x| x.occurrences).sum();
-    let turned = match refused {
-        0 => "No rank was seen to be turned away.".to_string(),
-        1 => "One rank was seen to be turned away or to wait.".to_string(),
-        n => format!("{n} ranks were seen to be turned away or to wait."),
-    };
+    let turned = turned_away(&felt);
     let others: BTreeSet<&str> = felt
         .iter()
         .chain(std::iter::once(&f))
@@ -82,10 +84,14 @@ fn incident(
     let source = e.host_of(f.source.address);
     let unseen: Vec<String> = others.into_iter().map(sentence).collect();
     let summary = format!(
-        "{what} {} was broken by a connection from {} at {}. {turned}{}{}",
+        "{what} {} was broken by a connection from {} at {}{}. {turned}{}{}",
         f.target,
         if source == f.source.address.to_string() { source } else { format!("{} ({source})", f.source.address) },
         super::summary::clock(f.time),
+        match f.failed.map(|t| t.seconds_since(f.time)) {
+            Some(s) if s >= 0.1 => format!("; it failed {s:.1} s later"),
+            _ => String::new(),
+        },
         if unseen.is_empty() { "" } else { " " },
         unseen.join(" ")
     );
@@ -100,12 +106,56 @@ fn incident(
         hosts: hosts.into_values().collect(),
         source: Some(f.source.address),
         tool: None,
-        cause: Cause::Scan,
+        cause: cause(e, broken),
         chance: None,
         survivors: Vec::new(),
         summary,
         settled_by: Vec::new(),
     })
+}
+
+/// Who felt it. A rank that is refused tries again and again, and each attempt is seen: hosts are counted, not attempts.
+fn turned_away(felt: &[&Finding]) -> String {
+    let waiting = felt.iter().filter(|x| x.rule == "nccl-rank-waits").count();
+    let refused: BTreeSet<Address> =
+        felt.iter().filter(|x| x.rule == "nccl-rank-refused").map(|x| x.source.address).collect();
+    let attempts: u64 = felt.iter().filter(|x| x.rule == "nccl-rank-refused").map(|x| x.occurrences).sum();
+    let waits = match waiting {
+        0 => None,
+        1 => Some("one rank had checked in and waits".to_string()),
+        n => Some(format!("{n} ranks had checked in and wait")),
+    };
+    let refused = match (refused.len(), attempts) {
+        (0, _) => None,
+        (1, 1) => Some("one attempt from one host was refused".to_string()),
+        (1, n) => Some(format!("{n} attempts from one host were refused")),
+        (hosts, n) => Some(format!("{n} attempts from {hosts} hosts were refused")),
+    };
+    match (waits, refused) {
+        (None, None) => "No rank was seen to be turned away.".to_string(),
+        (a, b) => sentence(&[a, b].into_iter().flatten().collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// A port scan, one stray connection, or ranks of the job itself that do not agree.
+fn cause(e: &Evidence<'_>, broken: &[usize]) -> Cause {
+    let broken: Vec<&Finding> = broken.iter().filter_map(|i| e.findings.get(*i)).collect();
+    let of_launch = |x: &&Finding| {
+        let same = |y: &Finding| (y.source, y.target, y.time) == (x.source, x.target, x.time);
+        e.findings.iter().any(|y| y.rule == "nccl-rank-mismatch" && same(y))
+    };
+    if broken.iter().all(of_launch) {
+        return Cause::LaunchMismatch;
+    }
+    let sources: BTreeSet<Address> = broken.iter().map(|x| x.source.address).collect();
+    let strays = e.findings.iter().filter(|y| sources.contains(&y.source.address) && y.rule != "nccl-rank-mismatch");
+    // Several places, or several things at one: a health check does the same at one place for ever.
+    let tried: BTreeSet<(Address, Endpoint, &str)> = strays
+        .filter(|y| !FELT.contains(&y.rule) && !BROKE.contains(&y.rule))
+        .map(|y| (y.source.address, y.target, y.rule))
+        .collect();
+    let several = tried.len() > sources.len();
+    if several || sources.iter().any(|s| e.scanners.contains(s)) { Cause::Scan } else { Cause::ForeignClient }
 }
 
 /// With a capital and a full stop.
@@ -119,7 +169,7 @@ fn part<'a>(
     e: &Evidence<'_>,
     hosts: &'a mut BTreeMap<String, HostPart>,
     at: Endpoint,
-    trigger: &Trigger,
+    trigger: Trigger,
     verdict: Verdict,
 ) -> &'a mut HostPart {
     let host = e.host_of(at.address);
@@ -130,7 +180,7 @@ fn part<'a>(
             host,
             address: Some(at.address),
             event: None,
-            trigger: Some(trigger.clone()),
+            trigger: Some(trigger),
             died: None,
             verdict,
             reasons: Vec::new(),

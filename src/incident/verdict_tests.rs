@@ -132,6 +132,7 @@ impl Case {
             max_lag: 900.0,
             curves: &[],
             clocks: &Default::default(),
+            scanners: &Default::default(),
             nat: &Default::default(),
         })
     }

@@ -17,7 +17,10 @@ pub(super) fn rule(report: &Report, incident: &Incident) -> Vec<String> {
     let senders: BTreeSet<IpAddr> =
         triggers.iter().filter_map(|f| f.source.as_ref()?.address.parse().ok()).take(MOST).collect();
     let hosts = members(report, incident);
-    if ports.is_empty() || incident.cause == Cause::VersionMismatch || hosts.iter().any(|h| senders.contains(h)) {
+    if ports.is_empty()
+        || matches!(incident.cause, Cause::VersionMismatch | Cause::LaunchMismatch)
+        || hosts.iter().any(|h| senders.contains(h))
+    {
         return Vec::new();
     }
     let ports: Vec<String> = ports.iter().take(MOST).map(u16::to_string).collect();

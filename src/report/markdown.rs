@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::firewall;
 use super::markdown_text::{cell, code, md};
-use super::model::{Finding, Incident, IncidentHost, OomEvent, Report, Severity, Workload};
+use super::model::{Finding, Incident, IncidentHost, IncidentKind, OomEvent, Report, Severity, Workload};
 use super::size::{self, Times, Zone};
 use super::table::{by_weight, claim, endpoint, headline, place, quiet, quoted, triggers};
 
@@ -109,20 +109,21 @@ fn of_quiet(report: &Report, most: usize) -> Vec<String> {
 
 fn hosts(lines: &mut Vec<String>, report: &Report, incident: &Incident, times: &Times, most: usize) {
     let date = times.date.map_or(String::new(), |d| format!(" (UTC, {d})"));
-    lines.push(row(&["Host", "Job", &format!("Trigger{date}"), "Declared", "OOM kill", "Lag", "Verdict"]));
+    lines.push(row(&["Host", "Job", &format!("Trigger{date}"), "Declared", incident.kind.failure(), "Lag", "Verdict"]));
     lines.push(rule(7));
     let events: BTreeMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
     let findings: BTreeMap<&str, &Finding> = triggers(report, incident).iter().map(|f| (f.id.as_str(), *f)).collect();
     for host in incident.hosts.iter().take(most) {
         let event = host.oom_event.as_deref().and_then(|id| events.get(id)).copied();
         let trigger = host.trigger.as_deref().and_then(|id| findings.get(id)).copied();
-        lines.push(host_row(report, host, trigger, event, times));
+        lines.push(host_row(report, incident.kind, host, trigger, event, times));
     }
     more(lines, incident.hosts.len(), most, "hosts");
 }
 
 fn host_row(
     report: &Report,
+    kind: IncidentKind,
     host: &IncidentHost,
     trigger: Option<&Finding>,
     event: Option<&OomEvent>,
@@ -133,14 +134,17 @@ fn host_row(
         let time = f.time.map_or(String::new(), |t| format!("{}, ", times.short(t)));
         format!("{time}{}", md(&packet(report, f)))
     });
-    let kill = match (event, host.listener_died_at) {
+    let failed = host.failed(kind, trigger);
+    let kill = match (event, failed) {
         (Some(e), _) => {
             let time =
                 e.time.map_or("time unknown".to_string(), |t| times.within(t, e.uncertainty_seconds.unwrap_or(0.0)));
             let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
             format!("{time}, {}{pid}", e.process.as_deref().map_or("process".to_string(), code))
         }
-        (None, Some(died)) => format!("no log; listener gone {}", times.short(died)),
+        (None, Some(died)) if kind == IncidentKind::Oom => format!("no log; listener gone {}", times.short(died)),
+        (None, Some(failed)) => format!("{} {}", kind.gone(), times.short(failed)),
+        (None, None) if kind == IncidentKind::NcclInit => "a rank waits or is refused".to_string(),
         (None, None) => "none".to_string(),
     };
     let lag = host.lag_seconds.map_or("-".to_string(), |lag| {
@@ -181,7 +185,8 @@ fn why(lines: &mut Vec<String>, incident: &Incident, most: usize) {
     };
     let mut own = 0;
     for host in &incident.hosts {
-        let reasons: Vec<String> = host.reasons.iter().filter(|r| !shared.contains(r)).map(|r| md(r)).collect();
+        let reasons: Vec<String> =
+            host.reasons.iter().filter(|r| !shared.contains(r)).map(|r| md(r.trim_end_matches('.'))).collect();
         if reasons.is_empty() {
             continue;
         }
@@ -192,7 +197,7 @@ fn why(lines: &mut Vec<String>, incident: &Incident, most: usize) {
     }
     more(lines, own, most.min(6), "hosts with reasons");
     if !shared.is_empty() {
-        let shared: Vec<String> = shared.iter().map(|r| md(r)).collect();
+        let shared: Vec<String> = shared.iter().map(|r| md(r.trim_end_matches('.'))).collect();
         lines.push(format!("- all of them: {}.", shared.join("; ")));
     }
 }

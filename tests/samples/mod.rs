@@ -275,6 +275,7 @@ pub(crate) fn full() -> Report {
         nranks: Some(4),
         ranks: vec![RankAddress { rank: 3, address: text(), time: Some(at(3.0)) }],
         complete: false,
+        roots: vec!["192.0.2.11:45999".into()],
     });
     report.clocks.push(Clock {
         host: "node-b".into(),

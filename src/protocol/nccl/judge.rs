@@ -28,6 +28,8 @@ pub struct Conclusion {
     pub severity: Severity,
     /// When.
     pub time: Timestamp,
+    /// When what it led to was seen: the first sign of a root's end, the connection that failed.
+    pub failed: Option<Timestamp>,
     /// The packet to look at.
     pub packet: Option<PacketRef>,
     /// Others that show what followed.
@@ -274,6 +276,7 @@ fn root(
             rule: "nccl-root-died",
             severity: Severity::Critical,
             time: cause.time,
+            failed: fate.at,
             packet: Some(cause.packet),
             also: Vec::new(),
             source: cause.flow.record.client(),
@@ -306,8 +309,10 @@ fn root(
         if let Some(n) = listener.nranks.or(communicator.map(|c| c.nranks)) {
             let seen = own.len() as u64 + hosts as u64;
             let unseen = u64::try_from(n).unwrap_or(0).saturating_sub(seen);
+            let hosts = if hosts == 1 { "one host".to_string() } else { format!("{hosts} hosts") };
+            let unseen = if unseen > 0 { format!(", {unseen} may never have been seen") } else { String::new() };
             evidence.push(format!(
-                "the communicator has {n} ranks: {} checked in, attempts from {hosts} hosts were refused, {unseen} may never have been seen",
+                "the communicator has {n} ranks: {} checked in, attempts from {hosts} were refused{unseen}",
                 own.len()
             ));
         }
@@ -319,6 +324,7 @@ fn root(
             rule: "nccl-rank-refused",
             severity: if dead { Severity::Critical } else { Severity::Warning },
             time: first.record.first,
+            failed: None,
             packet: Some(first.record.server_close_packet),
             also: Vec::new(),
             source: first.record.client(),
@@ -340,6 +346,7 @@ fn root(
                 rule: "nccl-rank-waits",
                 severity: Severity::Critical,
                 time: place.time,
+                failed: None,
                 packet: Some(place.packet),
                 also: Vec::new(),
                 source: f.record.client(),
@@ -381,6 +388,7 @@ fn tell_strays(listener: &Listener, strays: &[Stray<'_>], survived: bool, out: &
             rule,
             severity,
             time: s.time,
+            failed: None,
             packet: Some(s.packet),
             also: Vec::new(),
             source: s.flow.record.client(),
@@ -407,6 +415,7 @@ fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &
         rule: "nccl-proxy-spins",
         severity: if s.all(Effect::Spins) { Severity::Critical } else { Severity::Warning },
         time: s.time,
+        failed: None,
         packet: Some(s.packet),
         also: Vec::new(),
         source: s.flow.record.client(),
@@ -447,6 +456,7 @@ fn fuses(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut
             severity: Severity::Critical,
             // The stray is what is to be looked for; what failed came later.
             time: s.time,
+            failed: Some(first),
             packet: Some(s.flow.record.first_packet),
             also: vec![packet],
             source: s.flow.record.client(),

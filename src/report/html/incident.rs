@@ -6,7 +6,9 @@ use super::markup::Html;
 use super::summary::class;
 use super::timeline;
 use crate::report::firewall;
-use crate::report::model::{CoverageLevel, Finding, Incident, IncidentHost, OomEvent, Report, Severity, Workload};
+use crate::report::model::{
+    CoverageLevel, Finding, Incident, IncidentHost, IncidentKind, OomEvent, Report, Severity, Workload,
+};
 use crate::report::size::{Times, grouped, readings, span, uncertainty};
 use crate::report::table::{headline, place, triggers};
 
@@ -40,12 +42,13 @@ pub(super) fn section(h: &mut Html, report: &Report, incident: &Incident, times:
 fn hosts(h: &mut Html, report: &Report, incident: &Incident, times: &Times) {
     let findings: HashMap<&str, &Finding> = triggers(report, incident).iter().map(|f| (f.id.as_str(), *f)).collect();
     let events: HashMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
-    let columns = ["Host", "Verdict", "Job", "Trigger", "Declared", "OOM kill", "Lag", "Listener gone", "Watched"];
+    let gone = if incident.kind == IncidentKind::Oom { "Listener gone" } else { "Failed" };
+    let columns = ["Host", "Verdict", "Job", "Trigger", "Declared", "OOM kill", "Lag", gone, "Watched"];
     super::head(h, "hosts sortable", &columns);
     for host in incident.hosts.iter().take(HOSTS) {
         let trigger = host.trigger.as_deref().and_then(|id| findings.get(id)).copied();
         let event = host.oom_event.as_deref().and_then(|id| events.get(id)).copied();
-        row(h, report, host, trigger, event, times);
+        row(h, report, incident.kind, host, trigger, event, times);
     }
     super::foot(h);
     super::rest(h, incident.hosts.len(), HOSTS, "hosts");
@@ -54,6 +57,7 @@ fn hosts(h: &mut Html, report: &Report, incident: &Incident, times: &Times) {
 fn row(
     h: &mut Html,
     report: &Report,
+    kind: IncidentKind,
     host: &IncidentHost,
     trigger: Option<&Finding>,
     event: Option<&OomEvent>,
@@ -110,12 +114,9 @@ fn row(
         h.leaf("small", &[], &uncertainty(u));
     }
     h.raw("</td>");
-    let key = host.listener_died_at.map_or(0, |t| t.0).to_string();
-    h.leaf(
-        "td",
-        &[("class", "when"), ("data-sort", &key)],
-        &host.listener_died_at.map_or("–".into(), |t| times.short(t)),
-    );
+    let failed = host.failed(kind, trigger);
+    let key = failed.map_or(0, |t| t.0).to_string();
+    h.leaf("td", &[("class", "when"), ("data-sort", &key)], &failed.map_or("–".into(), |t| times.short(t)));
     let watched = match host.coverage {
         CoverageLevel::Observed => "observed",
         CoverageLevel::Partial => "in part",

@@ -74,10 +74,11 @@ pub(super) fn rows_of_incident(report: &Report, incident: &Incident, times: &Tim
                 row.lag = Some((from, to, crate::report::size::span(lag)));
             }
         }
-        row.marks.extend(host.listener_died_at.map(|time| Mark {
+        let failed = host.failed(incident.kind, trigger);
+        row.marks.extend(failed.map(|time| Mark {
             kind: Kind::Death,
             time,
-            title: format!("listener gone, {}", times.short(time)),
+            title: format!("{}, {}", incident.kind.gone(), times.short(time)),
         }));
         let silent_from = trigger.and_then(|f| f.time);
         let end = host.listener_died_at.or_else(|| row.marks.iter().find(|m| m.kind == Kind::Kill).map(|m| m.time));

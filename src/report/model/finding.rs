@@ -66,6 +66,9 @@ pub struct Finding {
     pub remedy: Option<String>,
     /// Why that protocol and dialect were assumed, and what was seen afterwards.
     pub evidence: Vec<String>,
+    /// When what it led to was seen, where that is another time than that of the packet: a root's end, a failed split.
+    #[serde(default)]
+    pub failed_at: Option<Timestamp>,
 }
 
 /// The same finding in another capture.

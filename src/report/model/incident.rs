@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, CoverageLevel, IncidentKind, OomKind, Scope, Verdict, WorkloadKind};
+use super::{Cause, CoverageLevel, Finding, IncidentKind, OomKind, Scope, Verdict, WorkloadKind};
 use crate::time::Timestamp;
 
 /// One kill on one host, from however many logs.
@@ -149,4 +149,12 @@ pub struct Survivor {
     pub listener: Option<String>,
     /// Why it lived.
     pub reason: String,
+}
+
+impl IncidentHost {
+    /// When its listener ended, or, in a split, when that failed: `trigger` tells.
+    pub fn failed(&self, kind: IncidentKind, trigger: Option<&Finding>) -> Option<Timestamp> {
+        let of_split = trigger.filter(|_| kind == IncidentKind::NcclSplit).and_then(|f| f.failed_at);
+        self.listener_died_at.or(of_split)
+    }
 }

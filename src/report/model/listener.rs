@@ -98,6 +98,9 @@ pub struct Communicator {
     pub ranks: Vec<RankAddress>,
     /// Whether all of them did.
     pub complete: bool,
+    /// All of its bootstrap roots, in order; NCCL has one for each of several groups of ranks since 2.23.
+    #[serde(default)]
+    pub roots: Vec<String>,
 }
 
 /// A rank that checked in at a bootstrap root.

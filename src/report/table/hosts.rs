@@ -6,7 +6,7 @@ use super::page::{Page, count, hard, notable, t, verdict};
 use super::verdict::{headline, triggers, triggers_by_id};
 use crate::report::escape::clean;
 use crate::report::model::{
-    CoverageLevel, Finding, Incident, IncidentHost, OomEvent, OomKind, Report, Severity, Verdict,
+    CoverageLevel, Finding, Incident, IncidentHost, IncidentKind, OomEvent, OomKind, Report, Severity, Verdict,
 };
 use crate::report::size;
 
@@ -33,12 +33,14 @@ pub(super) fn incident(page: &mut Page, report: &Report, incident: &Incident, at
             .map(|host| {
                 let trigger = host.trigger.as_deref().and_then(|id| triggers.get(id)).copied();
                 let event = host.oom_event.as_deref().and_then(|id| events.get(id)).copied();
-                row(page, report, host, trigger, event)
+                row(page, report, incident.kind, host, trigger, event)
             })
             .collect();
+        let end = incident.kind.failure();
+        let narrow = format!("{end}, lag");
         let header: &[&str] = match page.narrow() {
-            true => &["Host", "Trigger", "Declared", "OOM kill, lag"],
-            false => &["Host", "Trigger", "Declared", "OOM kill", "Lag", "Verdict"],
+            true => &["Host", "Trigger", "Declared", &narrow],
+            false => &["Host", "Trigger", "Declared", end, "Lag", "Verdict"],
         };
         page.table(header, &rows, true);
     }
@@ -51,6 +53,7 @@ pub(super) fn incident(page: &mut Page, report: &Report, incident: &Incident, at
 fn row(
     page: &Page,
     report: &Report,
+    kind: IncidentKind,
     host: &IncidentHost,
     trigger: Option<&Finding>,
     event: Option<&OomEvent>,
@@ -68,7 +71,7 @@ fn row(
     });
     let trigger_cell = trigger.map_or("none found".to_string(), |f| trigger_cell(page, report, f));
     let declared = declared_cell(trigger, event);
-    let kill = kill_cell(page, host, event);
+    let kill = kill_cell(page, kind, host, trigger, event);
     let verdict = verdict(host.verdict);
     if page.narrow() {
         vec![format!("{name}\n{verdict}"), trigger_cell, declared, format!("{kill}\nlag {lag}")]
@@ -126,9 +129,16 @@ fn compared(vm: u64, claim: u64) -> String {
     }
 }
 
-fn kill_cell(page: &Page, host: &IncidentHost, event: Option<&OomEvent>) -> String {
+fn kill_cell(
+    page: &Page,
+    kind: IncidentKind,
+    host: &IncidentHost,
+    trigger: Option<&Finding>,
+    event: Option<&OomEvent>,
+) -> String {
     let mut lines = Vec::new();
     match event {
+        None if kind != IncidentKind::Oom => {}
         Some(event) => {
             lines.push(match event.time {
                 Some(time) => hard(&page.times.within(time, event.uncertainty_seconds.unwrap_or(0.0))),
@@ -145,8 +155,11 @@ fn kill_cell(page: &Page, host: &IncidentHost, event: Option<&OomEvent>) -> Stri
         }
         None => lines.push("-".to_string()),
     }
-    if let Some(died) = host.listener_died_at {
-        lines.push(format!("listener gone\n{}", hard(&page.times.short(died))));
+    match host.failed(kind, trigger) {
+        Some(failed) => lines.push(format!("{}\n{}", kind.gone(), hard(&page.times.short(failed)))),
+        None if lines.is_empty() && kind == IncidentKind::NcclInit => lines.push("a rank waits\nor is refused".into()),
+        None if lines.is_empty() => lines.push("-".to_string()),
+        None => {}
     }
     lines.join("\n")
 }

@@ -81,7 +81,8 @@ fn cause(report: &Report, incident: &Incident) -> String {
     let who = match incident.cause {
         Cause::Scan => "a scan",
         Cause::VersionMismatch => "a client of another PyTorch or NCCL release (no scan)",
-        Cause::ForeignClient => "a client of another protocol",
+        Cause::ForeignClient => "a client that is none of the job's",
+        Cause::LaunchMismatch => "a launch that disagrees with itself (no scan), with a rank",
         Cause::Unknown => "messages of unknown origin",
     };
     let mut text = format!("{how} {who}");
