@@ -171,7 +171,13 @@ pub(in crate::report) fn quiet(report: &Report) -> String {
         ),
         (0, 0) => "No incident, and nothing flagged at warning or above.".to_string(),
         (critical, warning) => {
-            format!("No incident, but {critical} critical and {warning} warning findings: see \"Findings\".")
+            let parts: Vec<String> = [(critical, "critical"), (warning, "warning")]
+                .iter()
+                .filter(|(n, _)| *n > 0)
+                .map(|(n, word)| format!("{} {word}", grouped(*n as u64)))
+                .collect();
+            let findings = if critical + warning == 1 { "finding" } else { "findings" };
+            format!("No incident, but {} {findings}: see \"Findings\".", parts.join(" and "))
         }
     }
 }
@@ -245,7 +251,13 @@ fn watched(page: &mut Page, report: &Report) {
             known.push(format!("{protocol} at {}", count(n, "listener", "listeners")));
         }
     }
-    if known.is_empty() {
+    if known.is_empty() && !report.findings.is_empty() {
+        page.paragraph(&ink(
+            Ink::Yellow,
+            "No client of a store or of NCCL spoke in these captures: what was flagged is judged as if the listeners \
+             at the named ports were stores, of any release.",
+        ));
+    } else if known.is_empty() {
         page.paragraph(&ink(
             Ink::Yellow,
             "No stream of a known protocol was seen: this says nothing about stores on ports that these captures do \
