@@ -398,3 +398,30 @@ fn net_data_is_one_record_and_its_listener_clean() {
     let seconds = |k: &str| text(&listener[k])[17..23].parse::<f64>().unwrap();
     assert!(seconds("last_seen") - seconds("first_seen") > 0.5, "{listener:#}");
 }
+
+#[test]
+fn strays_are_shown_and_named_by_their_bytes() {
+    let (http, _) = report(&["testdata/nccl/2.16.2-livejob-http-at-every-listener.pcap"]);
+    let (lines, _) = report(&["testdata/nccl/2.14.3src-stray-nmap-sSsV-then-2ranks.pcap"]);
+    let of = |report: &Value, rule: &str| -> Value {
+        array(report, "findings").iter().find(|f| f["rule"] == rule).unwrap_or(&Value::Null).clone()
+    };
+    // The bytes are those that tshark shows in the packet that is named.
+    for (report, rule, protocol, probe) in
+        [(&http, "nccl-proxy-spins", Some("HTTP"), "GetRequest"), (&lines, "nccl-root-died", None, "GenericLines")]
+    {
+        let finding = of(report, rule);
+        assert_eq!((text(&finding["stray"]["tool"]), text(&finding["stray"]["probe"])), ("nmap", probe), "{finding:#}");
+        assert!(protocol.is_none_or(|p| finding["stray"]["protocol"] == p));
+        let shown = std::process::Command::new("tshark")
+            .args(["-r", text(&finding["capture"]), "-Y", &format!("frame.number=={}", finding["packet"])])
+            .args(["-T", "fields", "-e", "tcp.payload"])
+            .output()
+            .expect("tshark is installed by make test");
+        assert_eq!(text(&finding["bytes_hex"]), String::from_utf8(shown.stdout).unwrap().trim());
+    }
+    // Ranks that quarrel are no strangers.
+    assert!(
+        array(&lines, "findings").iter().filter(|f| text(&f["rule"]).contains("rank")).all(|f| f["stray"].is_null())
+    );
+}

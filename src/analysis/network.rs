@@ -6,9 +6,10 @@ use super::gather::{self, Gathered};
 use super::options::Options;
 use super::reading::Reading;
 use super::sets::Set;
-use crate::finding::{Finding, finding_id};
+use crate::finding::{self, Finding, finding_id};
 use crate::net::Endpoint;
 use crate::protocol::nccl::{self, Conclusion, Flow, Knowledge, KnownId, Network, UniqueId};
+use crate::protocol::stray;
 use crate::stream::FlowState;
 use crate::words::Outcome;
 
@@ -120,6 +121,18 @@ fn finding(c: &Conclusion) -> Finding {
         nccl::Effect::Spins => Outcome::Spins,
         nccl::Effect::Dies | nccl::Effect::Killed => Outcome::Dies,
     });
+    // Whose bytes these are, if not NCCL's: the tool that sends them is the source's, whatever it reached.
+    let named = stray::identify(&c.sent, c.sent_bytes);
+    let nameless = matches!(named.protocol, "unknown" | "none" | "constant bytes" | "text");
+    let known = !nameless || named.nmap_probe.is_some() || named.tool.is_some();
+    let mut evidence = c.evidence.clone();
+    if known {
+        let probe = named.nmap_probe.map(|p| format!("nmap's {p} probe"));
+        let protocol = Some(named.protocol.to_string()).filter(|_| !nameless);
+        let names: Vec<String> = [protocol, probe].into_iter().flatten().collect();
+        let what = if names.is_empty() { named.tool.unwrap_or_default().to_string() } else { names.join(", ") };
+        evidence.insert(0, format!("what it sent: {what}"));
+    }
     Finding {
         id: finding_id(c.rule, c.source, c.target, 0, &c.time.0.to_be_bytes()),
         rule: c.rule,
@@ -135,17 +148,21 @@ fn finding(c: &Conclusion) -> Finding {
         dialect: None,
         dialect_candidates: Vec::new(),
         query: None,
-        stream_offset: None,
-        bytes: Vec::new(),
+        stream_offset: (!c.sent.is_empty()).then_some(0),
+        bytes: c.sent.iter().copied().take(finding::SHOWN_BYTES).collect(),
         alternate_bytes: None,
         declared: None,
         delivered: None,
         occurrences: c.occurrences,
-        stray: None,
+        stray: known.then(|| finding::Stray {
+            protocol: named.protocol.to_string(),
+            tool: named.tool,
+            probe: named.nmap_probe,
+        }),
         effects: Vec::new(),
         effect: None,
         listener_outcome: outcome,
         explanation: c.explanation.clone(),
-        evidence: c.evidence.clone(),
+        evidence,
     }
 }

@@ -1,7 +1,7 @@
 //! One connection to a store, judged: the store rules.
 
-use crate::finding::finding_id;
 use crate::finding::types::{Declared, Effect, Finding, Stray};
+use crate::finding::{SHOWN_BYTES, finding_id};
 use crate::protocol::listener::{Candidate, Connection, KnownBy, Listener, Observed, observed};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{self, identify};
@@ -17,9 +17,6 @@ pub const WARNING_BYTES: u64 = 64 << 20;
 pub const KILLING_BYTES: u64 = 4 << 30;
 /// A close within this time of a claim is the kernel's refusal.
 const REFUSAL_SECONDS: f64 = 1.0;
-/// Bytes of a message that a finding keeps.
-const SHOWN_BYTES: usize = 64;
-
 /// The findings of one connection to a listener that is, or may be, a store.
 pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
     let Some(o) = connection.observation else { return Vec::new() };

@@ -1,15 +1,12 @@
 //! The other way round: a store's client that reached a listener of another protocol.
 
-use crate::finding::finding_id;
 use crate::finding::types::{Finding, Stray};
+use crate::finding::{SHOWN_BYTES, finding_id};
 use crate::protocol::listener::Connection;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::identify;
 use crate::protocol::tcpstore::Dialect;
 use crate::stream::Direction;
-
-/// Bytes of the answer that a finding keeps.
-const SHOWN_BYTES: usize = 64;
 
 /// Whether a flow is a store client's that was answered in something else than the store's protocol.
 pub fn is_misdirected(o: &FlowObservation) -> bool {

@@ -7,8 +7,8 @@ use super::{Connection, Framing};
 use crate::net::Endpoint;
 use crate::stream::{Chunk, Direction};
 
-/// First bytes of the client that are kept.
-const HEAD: usize = 32;
+/// First bytes of the client that are kept: enough to name what a stranger sent.
+const HEAD: usize = 192;
 /// Ring slots and addresses, versions and faults that are kept of a connection; all are counted.
 const SLOTS: usize = 1024;
 const FEW: usize = 8;

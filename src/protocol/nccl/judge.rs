@@ -34,6 +34,10 @@ pub struct Conclusion {
     pub packet: Option<PacketRef>,
     /// Others that show what followed.
     pub also: Vec<PacketRef>,
+    /// The first bytes that came, where these are what is wrong, and how many came in all.
+    pub sent: Vec<u8>,
+    /// How many bytes came in all.
+    pub sent_bytes: u64,
     /// Who did it.
     pub source: Endpoint,
     /// To whom.
@@ -68,6 +72,12 @@ pub(super) struct Stray<'a> {
 }
 
 impl Stray<'_> {
+    /// The first bytes that came; none of ranks that quarrel, whose bytes are NCCL's own.
+    fn sent(&self) -> Vec<u8> {
+        let quarrel = matches!(self.deed, Deed::Disagrees { .. } | Deed::Duplicate(_));
+        self.flow.facts.filter(|_| !quarrel).map_or_else(Vec::new, |f| f.head.clone())
+    }
+
     pub(super) fn worst(&self) -> Effect {
         self.verdicts.iter().map(|(_, v)| v.effect).max().unwrap_or(Effect::Serves)
     }
@@ -277,6 +287,8 @@ fn root(
             severity: Severity::Critical,
             time: cause.time,
             failed: fate.at,
+            sent: cause.sent(),
+            sent_bytes: cause.flow.record.bytes[0],
             packet: Some(cause.packet),
             also: Vec::new(),
             source: cause.flow.record.client(),
@@ -325,6 +337,8 @@ fn root(
             severity: if dead { Severity::Critical } else { Severity::Warning },
             time: first.record.first,
             failed: None,
+            sent: Vec::new(),
+            sent_bytes: 0,
             packet: Some(first.record.server_close_packet),
             also: Vec::new(),
             source: first.record.client(),
@@ -347,6 +361,8 @@ fn root(
                 severity: Severity::Critical,
                 time: place.time,
                 failed: None,
+                sent: Vec::new(),
+                sent_bytes: 0,
                 packet: Some(place.packet),
                 also: Vec::new(),
                 source: f.record.client(),
@@ -389,6 +405,8 @@ fn tell_strays(listener: &Listener, strays: &[Stray<'_>], survived: bool, out: &
             severity,
             time: s.time,
             failed: None,
+            sent: s.sent(),
+            sent_bytes: s.flow.record.bytes[0],
             packet: Some(s.packet),
             also: Vec::new(),
             source: s.flow.record.client(),
@@ -416,6 +434,8 @@ fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &
         severity: if s.all(Effect::Spins) { Severity::Critical } else { Severity::Warning },
         time: s.time,
         failed: None,
+        sent: s.sent(),
+        sent_bytes: s.flow.record.bytes[0],
         packet: Some(s.packet),
         also: Vec::new(),
         source: s.flow.record.client(),
@@ -457,6 +477,8 @@ fn fuses(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut
             // The stray is what is to be looked for; what failed came later.
             time: s.time,
             failed: Some(first),
+            sent: s.sent(),
+            sent_bytes: s.flow.record.bytes[0],
             packet: Some(s.flow.record.first_packet),
             also: vec![packet],
             source: s.flow.record.client(),
