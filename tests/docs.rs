@@ -64,23 +64,42 @@ fn links_between_documents_lead_somewhere() {
     }
 }
 
-#[test]
-fn every_command_has_help_of_one_screen_with_an_example() {
+/// Every command, as the program lists them.
+fn commands() -> Vec<String> {
     let (_, help, _) = rdzvscope(&["--help"]);
-    let commands: Vec<&str> = help
+    let commands: Vec<String> = help
         .lines()
         .skip_while(|l| !l.starts_with("Commands:"))
         .skip(1)
         .take_while(|l| !l.is_empty())
         .filter_map(|l| l.split_whitespace().next())
         .filter(|c| *c != "help")
+        .map(str::to_string)
         .collect();
     assert!(commands.len() >= 8, "{commands:?}");
-    for command in commands {
-        let (status, text, _) = rdzvscope(&[command, "-h"]);
+    commands
+}
+
+#[test]
+fn every_command_has_help_of_one_screen_with_examples_first() {
+    for command in commands() {
+        let (status, short, _) = rdzvscope(&[&command, "-h"]);
+        let (_, long, _) = rdzvscope(&[&command, "--help"]);
         assert_eq!(status, 0, "{command}");
-        assert!(text.contains("Example"), "{command} -h shows no example");
-        assert!(text.lines().count() <= 70, "{command} -h has {} lines", text.lines().count());
+        assert!(short.lines().count() <= 55, "{command} -h has {} lines", short.lines().count());
+        for (flag, text) in [("-h", &short), ("--help", &long)] {
+            let examples = text.find("\nExample").unwrap_or_else(|| panic!("{command} {flag} shows no example"));
+            let options = text.find("\nOptions:").unwrap();
+            assert!(examples < options, "{command} {flag} shows examples after the options");
+        }
+        let options = |text: &str| {
+            let words = text.lines().filter_map(|l| l.trim_start().strip_prefix('-').map(str::to_string));
+            words.filter(|l| l.starts_with('-') || l.contains(", --")).count()
+        };
+        assert!(options(&short) <= options(&long), "{command}: -h has options that --help has not");
+        if short.contains("see more with '--help'") {
+            assert!(long.len() > short.len(), "{command}: --help promises more and has none");
+        }
     }
 }
 
@@ -90,6 +109,16 @@ fn man_pages_and_completions_are_made() {
     assert_eq!(rdzvscope(&["man", folder.path().to_str().unwrap()]).0, 0);
     let pages: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(pages.iter().any(|p| p == "rdzvscope.1") && pages.iter().any(|p| p == "rdzvscope-analyze.1"), "{pages:?}");
+    assert_eq!(
+        pages.len(),
+        commands().len() + 1 + 4,
+        "one a command, one for the whole, and those of `case`: {pages:?}"
+    );
+    let page = std::fs::read_to_string(folder.path().join("rdzvscope-analyze.1")).unwrap();
+    for section in ["NAME", "SYNOPSIS", "EXAMPLES", "OPTIONS", "\"EXIT STATUS\""] {
+        assert!(page.contains(&format!("\n.SH {section}\n")), "{section} is missing in {page}");
+    }
+    assert!(page.contains("Memory for flows and streams"), "a man page tells what -h leaves out");
     for shell in ["bash", "zsh", "fish"] {
         let (status, text, _) = rdzvscope(&["completions", shell]);
         assert!(status == 0 && text.contains("analyze"), "{shell}");
