@@ -69,7 +69,7 @@ dist-aarch64-musl: setup-dist
 
 # Tries what `dist` made: the tarball in an empty root, the .deb in a new Debian. Needs root.
 dist-smoke:
-	sh tools/dist-smoke.sh dist
+	bash tools/dist-smoke.sh dist
 
 # Source with all it depends on, in one tarball: docs/install.md says how it is built without a network.
 vendor: setup-dist

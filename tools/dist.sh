@@ -23,7 +23,7 @@ export LC_ALL=C TZ=UTC
 umask 022
 version="$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)"
 commit="$(git rev-parse HEAD 2>/dev/null || true)"
-SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}"
+SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || cat .source-date-epoch 2>/dev/null || date +%s)}"
 export SOURCE_DATE_EPOCH
 [ -z "$commit" ] || export RDZVSCOPE_COMMIT="$commit"
 here="$(pwd)"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# libpcap.sh TRIPLE DIR: a static libpcap of Debian's source for that target, in DIR/lib and DIR/include.
+# libpcap.sh TRIPLE DIR: a static libpcap of Debian's source for that target, in DIR/lib.
+# libpcap.sh --source DIR: that source, unpacked.
 #
 # It is configured without what pulls in other libraries (D-Bus, libnl, RDMA, USB, Bluetooth): interfaces of the kernel
 # are what `live` listens to. The source comes from `apt-get source`, through a configuration of its own: the system's
@@ -45,6 +46,11 @@ else
 fi
 
 source="$(find "$work" -maxdepth 1 -type d -name 'libpcap-*' | head -n 1)"
+if [ "$triple" = --source ]; then
+    mv "$source"/* "$out/"
+    rm -rf "$work"
+    exit 0
+fi
 version="$(cat "$source/VERSION")"
 host=""
 case "$triple" in
