@@ -6,18 +6,19 @@ CARGO   ?= cargo
 PREFIX  ?= /usr/local
 DESTDIR ?=
 BIN     := target/release/rdzvscope
-MANDIR  := $(DESTDIR)$(PREFIX)/share/man/man1
 SHARE   := $(DESTDIR)$(PREFIX)/share
 
 INCIDENT := testdata/incident-torch1.13
 DEMO     := $(INCIDENT)/node-a.pcap $(INCIDENT)/node-b.pcap $(INCIDENT)/node-c.pcap \
             --oom $(INCIDENT)/logs --hosts testdata/hosts --boot node-a=2026-11-29T11:12:08Z
 
-.PHONY: help demo build test lint bench fuzz-smoke install uninstall clean setup-build setup-test
+.PHONY: help demo build test lint bench fuzz-smoke install uninstall clean setup-build setup-test \
+        setup-dist dist dist-musl dist-aarch64 dist-aarch64-musl dist-smoke vendor image deny doc
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "also: build, lint, bench, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
+	@echo "also: build, lint, doc, deny, bench, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
+	@echo "to hand out: dist (static tarball, .deb, .rpm, SBOM), dist-smoke (tries them), vendor (source for machines without network), image"
 
 setup-build:
 	@sh tools/setup.sh build
@@ -49,19 +50,53 @@ fuzz-smoke:
 	  $(CARGO) +nightly fuzz run $$t -- -max_total_time=60 -timeout=10 -rss_limit_mb=2048 || exit 1; \
 	done
 
+setup-dist:
+	@sh tools/setup.sh dist
+
+# Static tarball, .deb, .rpm, SBOM, SHA256SUMS, in dist/.
+dist: setup-dist
+	sh tools/dist.sh x86_64-unknown-linux-gnu
+
+# Prepared and untried: they need the target's standard library (rustup target add) and a C compiler for it.
+dist-musl: setup-dist
+	sh tools/dist.sh x86_64-unknown-linux-musl
+
+dist-aarch64: setup-dist
+	sh tools/dist.sh aarch64-unknown-linux-gnu
+
+dist-aarch64-musl: setup-dist
+	sh tools/dist.sh aarch64-unknown-linux-musl
+
+# Tries what `dist` made: the tarball in an empty root, the .deb in a new Debian. Needs root.
+dist-smoke:
+	bash tools/dist-smoke.sh dist
+
+# Source with all it depends on, in one tarball: docs/install.md says how it is built without a network.
+vendor: setup-dist
+	sh tools/vendor.sh
+
+# A container image of the static binary; with podman or buildah.
+image: dist
+	$$(command -v buildah || command -v podman || echo docker) build -t rdzvscope -f Containerfile .
+
+# Licences, bans and sources of dependencies; advisories where their database can be had.
+deny:
+	cargo deny --all-features check licenses bans sources
+	cargo deny --all-features check advisories
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+
 install: build
-	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/rdzvscope
-	mkdir -p $(MANDIR)
-	$(BIN) man $(MANDIR)
-	install -d $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
-	$(BIN) completions bash > $(SHARE)/bash-completion/completions/rdzvscope
-	$(BIN) completions zsh > $(SHARE)/zsh/site-functions/_rdzvscope
-	$(BIN) completions fish > $(SHARE)/fish/vendor_completions.d/rdzvscope.fish
+	sh tools/stage.sh $(BIN) "$(DESTDIR)" $(PREFIX)
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/rdzvscope $(MANDIR)/rdzvscope*.1
+	rm -f $(DESTDIR)$(PREFIX)/bin/rdzvscope $(SHARE)/man/man1/rdzvscope*.1
 	rm -f $(SHARE)/bash-completion/completions/rdzvscope $(SHARE)/zsh/site-functions/_rdzvscope
 	rm -f $(SHARE)/fish/vendor_completions.d/rdzvscope.fish
+	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/rdzvscope* $(DESTDIR)$(PREFIX)/lib/sysusers.d/rdzvscope.conf
+	rm -f $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rdzvscope.conf
+	rm -rf $(SHARE)/doc/rdzvscope
 
 clean:
 	$(CARGO) clean

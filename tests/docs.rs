@@ -32,17 +32,113 @@ fn every_rule_is_documented_as_explain_tells_it() {
     assert_eq!(sections, ids.len(), "a section of a rule that is no more");
 }
 
+/// All documents, as paths from the root.
+fn pages() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let names = |folder: &str| {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|n| n.ends_with(".md")).collect();
+        names.sort();
+        names
+    };
+    let docs = names("docs").into_iter().map(|n| format!("docs/{n}"));
+    names(".").into_iter().chain(docs).collect()
+}
+
+/// Commands that a page quotes in blocks of code: the lines that begin with the program's name, without what a shell
+/// does with their output. With each, whether it stands in a block that says it can be run as it is (`sh`).
+fn quoted(text: &str) -> Vec<(Vec<String>, bool)> {
+    let (mut fence, mut found) = (None, Vec::new());
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            fence = if fence.is_some() { None } else { Some(language.to_string()) };
+            continue;
+        }
+        let code = fence.is_some() || line.starts_with("    ");
+        let line = line.trim();
+        if !code || !line.starts_with("rdzvscope ") {
+            continue;
+        }
+        let words = words(line);
+        if !words.iter().any(|w| w.chars().all(char::is_uppercase) || w.contains("...")) {
+            found.push((words, fence.as_deref() == Some("sh")));
+        }
+    }
+    found
+}
+
+/// A line as a shell splits it, up to a pipe, a redirection or a comment; nothing is expanded.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match (c, quote) {
+            (c, Some(q)) if c == q => quote = None,
+            (c, None) if c == '\'' || c == '"' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            ('|' | '>' | ';' | '&', None) => break,
+            ('#', None) if word.is_none() => break,
+            (' ', None) => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[test]
+fn commands_in_documents_are_understood() {
+    let mut count = 0;
+    for page in pages() {
+        for (words, _) in quoted(&read(&page)) {
+            count += 1;
+            if let Err(e) = rdzvscope::cli::command().try_get_matches_from(&words) {
+                // A page may show what a value looks like with a file that is not there.
+                let fine =
+                    matches!(e.kind(), clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion);
+                assert!(fine, "{page}: {words:?}: {e}");
+            }
+        }
+    }
+    assert!(count >= 30, "{count} commands were found");
+}
+
+#[test]
+fn commands_that_need_only_this_repository_run() {
+    let mut count = 0;
+    for page in pages() {
+        for (words, _) in quoted(&read(&page)).into_iter().filter(|(_, runs)| *runs) {
+            // Those that read what is here, or nothing at all.
+            let here = words.iter().any(|w| w.starts_with("testdata/"));
+            let nothing = ["explain", "doctor"].contains(&words[1].as_str())
+                || (words[1] == "prescan" && words.iter().any(|w| w == "--payload" || w == "--behaviour"));
+            if !here && !nothing {
+                continue;
+            }
+            count += 1;
+            let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+            let (status, out, err) = rdzvscope(&arguments);
+            assert!(status == 0 || status == 1, "{page}: {words:?}: status {status}: {err}");
+            assert!(!out.is_empty(), "{page}: {words:?} prints nothing");
+        }
+    }
+    assert!(count >= 8, "{count} commands were run");
+}
+
+#[test]
+fn every_document_is_reached_from_the_readme() {
+    let readme = read("README.md");
+    for page in pages().into_iter().filter(|p| p != "README.md") {
+        assert!(readme.contains(&page), "README.md does not name {page}");
+    }
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec!["README.md".to_string(), "README.zh-CN.md".into(), "CONTRIBUTING.md".into()];
-    for entry in std::fs::read_dir(root.join("docs")).unwrap() {
-        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
-        if name.ends_with(".md") {
-            pages.push(format!("docs/{name}"));
-        }
-    }
-    for page in pages {
+    for page in pages() {
         let text = read(&page);
         let folder = root.join(&page).parent().unwrap().to_path_buf();
         for link in text.split("](").skip(1).filter_map(|t| t.split(')').next()) {
@@ -64,23 +160,42 @@ fn links_between_documents_lead_somewhere() {
     }
 }
 
-#[test]
-fn every_command_has_help_of_one_screen_with_an_example() {
+/// Every command, as the program lists them.
+fn commands() -> Vec<String> {
     let (_, help, _) = rdzvscope(&["--help"]);
-    let commands: Vec<&str> = help
+    let commands: Vec<String> = help
         .lines()
         .skip_while(|l| !l.starts_with("Commands:"))
         .skip(1)
         .take_while(|l| !l.is_empty())
         .filter_map(|l| l.split_whitespace().next())
         .filter(|c| *c != "help")
+        .map(str::to_string)
         .collect();
     assert!(commands.len() >= 8, "{commands:?}");
-    for command in commands {
-        let (status, text, _) = rdzvscope(&[command, "-h"]);
+    commands
+}
+
+#[test]
+fn every_command_has_help_of_one_screen_with_examples_first() {
+    for command in commands() {
+        let (status, short, _) = rdzvscope(&[&command, "-h"]);
+        let (_, long, _) = rdzvscope(&[&command, "--help"]);
         assert_eq!(status, 0, "{command}");
-        assert!(text.contains("Example"), "{command} -h shows no example");
-        assert!(text.lines().count() <= 70, "{command} -h has {} lines", text.lines().count());
+        assert!(short.lines().count() <= 55, "{command} -h has {} lines", short.lines().count());
+        for (flag, text) in [("-h", &short), ("--help", &long)] {
+            let examples = text.find("\nExample").unwrap_or_else(|| panic!("{command} {flag} shows no example"));
+            let options = text.find("\nOptions:").unwrap();
+            assert!(examples < options, "{command} {flag} shows examples after the options");
+        }
+        let options = |text: &str| {
+            let words = text.lines().filter_map(|l| l.trim_start().strip_prefix('-').map(str::to_string));
+            words.filter(|l| l.starts_with('-') || l.contains(", --")).count()
+        };
+        assert!(options(&short) <= options(&long), "{command}: -h has options that --help has not");
+        if short.contains("see more with '--help'") {
+            assert!(long.len() > short.len(), "{command}: --help promises more and has none");
+        }
     }
 }
 
@@ -90,6 +205,16 @@ fn man_pages_and_completions_are_made() {
     assert_eq!(rdzvscope(&["man", folder.path().to_str().unwrap()]).0, 0);
     let pages: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(pages.iter().any(|p| p == "rdzvscope.1") && pages.iter().any(|p| p == "rdzvscope-analyze.1"), "{pages:?}");
+    assert_eq!(
+        pages.len(),
+        commands().len() + 1 + 4,
+        "one a command, one for the whole, and those of `case`: {pages:?}"
+    );
+    let page = std::fs::read_to_string(folder.path().join("rdzvscope-analyze.1")).unwrap();
+    for section in ["NAME", "SYNOPSIS", "EXAMPLES", "OPTIONS", "\"EXIT STATUS\""] {
+        assert!(page.contains(&format!("\n.SH {section}\n")), "{section} is missing in {page}");
+    }
+    assert!(page.contains("Memory for flows and streams"), "a man page tells what -h leaves out");
     for shell in ["bash", "zsh", "fish"] {
         let (status, text, _) = rdzvscope(&["completions", shell]);
         assert!(status == 0 && text.contains("analyze"), "{shell}");

@@ -1,8 +1,8 @@
 #!/bin/sh
-# setup.sh build|test: installs what is missing, by the package manager, on Debian and its relatives.
+# setup.sh build|test|dist: installs what is missing, by the package manager, on Debian and its relatives.
 #
 # build: a C compiler (zstd and xz are compiled in) and libpcap's headers. test: besides, the programs that tests compare
-# with (tshark, nmap, tcpdump) or run on (python3). Tests skip a comparison, and say so, where its program is missing.
+# with (tshark, nmap, tcpdump) or run on (python3). dist: what packages are made with. Tests skip a comparison, and say so, where its program is missing.
 set -eu
 
 want="${1:-build}"
@@ -21,6 +21,16 @@ if [ "$want" = test ]; then
     need nmap nmap
     need tcpdump tcpdump
     need python3 python3
+fi
+if [ "$want" = dist ]; then
+    need python3 python3
+    need git git
+    need make make
+    need flex flex
+    need bison bison
+    need dpkg-source dpkg-dev
+    need rpmbuild rpm
+    need xz xz-utils
 fi
 
 if [ -n "$missing" ]; then

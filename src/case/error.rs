@@ -32,7 +32,7 @@ pub enum CaseError {
         found: i32,
     },
     /// An older schema, and it was opened to be read only.
-    #[error("{}: schema {found} is older than {known}: any command that writes the case brings it up to date", path.display())]
+    #[error("{}: schema {found} is older than {known}: rdzvscope case compact {} brings it up to date, and keeps a copy", path.display(), path.display())]
     Older {
         /// Its path.
         path: PathBuf,

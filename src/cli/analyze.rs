@@ -37,7 +37,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     hosts: Vec<PathBuf>,
     /// The host that a path names: group "host", else the first group, else the match
-    #[arg(long, value_name = "REGEX", value_parser = args::pattern)]
+    #[arg(long, value_name = "REGEX", value_parser = args::pattern, hide_short_help = true)]
     host_pattern: Option<regex_lite::Regex>,
     /// When a host booted: the origin of the times in its raw dmesg; or a file of such lines (may repeat)
     #[arg(long, value_name = "HOST=TIME|FILE", value_parser = args::boots)]
@@ -52,16 +52,16 @@ pub(super) struct Args {
     #[arg(long, value_name = "LIST", value_parser = args::ports)]
     nccl_port: Vec<std::vec::Vec<u16>>,
     /// Kills this close are one incident even without a common trigger
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration, hide_short_help = true)]
     window: f64,
     /// A trigger comes at most this long before its kill
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = args::duration, hide_short_help = true)]
     max_lag: f64,
     /// RAM and swap of a host (of all hosts, without HOST): with --overcommit it tells what the kernel grants
-    #[arg(long, value_name = "[HOST=]SIZE", value_parser = args::host_memory)]
+    #[arg(long, value_name = "[HOST=]SIZE", value_parser = args::host_memory, hide_short_help = true)]
     host_memory: Vec<(Option<String>, u64)>,
     /// vm.overcommit_memory of a host (of all hosts, without HOST): 0, 1 or 2
-    #[arg(long, value_name = "[HOST=]MODE", value_parser = args::overcommit)]
+    #[arg(long, value_name = "[HOST=]MODE", value_parser = args::overcommit, hide_short_help = true)]
     overcommit: Vec<(Option<String>, u8)>,
     /// A name for approved sources, such as your scanners (may repeat)
     #[arg(long, value_name = "CIDR=LABEL", value_parser = args::known_source)]
@@ -76,37 +76,37 @@ pub(super) struct Args {
     #[arg(long, value_name = "ADDRESS|NAME")]
     host: Vec<String>,
     /// Only flows to or from this network, and kills of its hosts (may repeat)
-    #[arg(long, value_name = "CIDR", value_parser = args::network)]
+    #[arg(long, value_name = "CIDR", value_parser = args::network, hide_short_help = true)]
     net: Vec<Network>,
     /// Only findings whose source lies in this network (may repeat)
-    #[arg(long, value_name = "CIDR", value_parser = args::network)]
+    #[arg(long, value_name = "CIDR", value_parser = args::network, hide_short_help = true)]
     source: Vec<Network>,
     /// Read all captures whole; by default, with logs, only those that can hold the time before a kill
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     all_time: bool,
     /// Lowest severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
     fail_on: Severity,
     /// Any input that was named and not read makes the exit status 2
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     strict: bool,
     /// Exit with 0 whatever was found
     #[arg(long)]
     exit_zero: bool,
     /// Threads
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     threads: Option<usize>,
     /// Memory for flows and streams
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size, hide_short_help = true)]
     memory: u64,
     /// Findings kept, the worst first
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     max_findings: u32,
     /// Write the flows of what was flagged at warning or above there, as pcapng with a comment on each flagged packet
     #[arg(long, value_name = "FILE")]
     carve: Option<PathBuf>,
     /// Write the whole capture there (there must be one alone), as pcapng with a comment on each packet of a finding
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     annotate: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,

@@ -1,15 +1,21 @@
 //! `rdzvscope completions` and `rdzvscope man`.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::Command;
+use clap_mangen::Man;
 
 use super::exit::Exit;
+use super::help::Parts;
 use super::output::shown;
 
 /// Arguments of `completions`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  rdzvscope completions bash > /etc/bash_completion.d/rdzvscope")]
+#[command(after_help = "Examples:
+  rdzvscope completions bash > /etc/bash_completion.d/rdzvscope
+  rdzvscope completions zsh > \"${fpath[1]}/_rdzvscope\"")]
 pub(super) struct CompletionsArgs {
     /// The shell
     shell: clap_complete::Shell,
@@ -25,17 +31,76 @@ pub(super) struct ManArgs {
 }
 
 /// Prints completions.
-pub(super) fn completions(a: CompletionsArgs, command: &mut clap::Command) -> anyhow::Result<Exit> {
+pub(super) fn completions(a: CompletionsArgs, command: &mut Command) -> anyhow::Result<Exit> {
     let mut text = Vec::new();
     clap_complete::generate(a.shell, command, "rdzvscope", &mut text);
-    std::io::Write::write_all(&mut std::io::stdout().lock(), &text)?;
+    io::stdout().lock().write_all(&text)?;
     Ok(Exit::Clean)
 }
 
-/// Writes man pages.
-pub(super) fn man(a: ManArgs, command: &clap::Command) -> anyhow::Result<Exit> {
+/// Writes man pages: one for the program, one for each command.
+pub(super) fn man(a: ManArgs, command: Command) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(&a.directory).with_context(|| format!("{}: cannot create", shown(&a.directory)))?;
-    clap_mangen::generate_to(command.clone(), &a.directory)
-        .with_context(|| format!("{}: cannot write man pages", shown(&a.directory)))?;
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    pages(&command, &a.directory).with_context(|| format!("{}: cannot write man pages", shown(&a.directory)))?;
     Ok(Exit::Clean)
+}
+
+fn pages(command: &Command, directory: &Path) -> io::Result<()> {
+    // clap_mangen leaves out what `-h` leaves out; a man page is whole.
+    let whole = command.clone().mut_args(|a| a.hide_short_help(false));
+    let man = Man::new(whole).manual("rdzvscope").source(concat!("rdzvscope ", env!("CARGO_PKG_VERSION")));
+    let mut page = Vec::new();
+    write_page(&man, command, &mut page)?;
+    std::fs::write(directory.join(man.get_filename()), page)?;
+    command.get_subcommands().try_for_each(|c| pages(c, directory))
+}
+
+/// clap_mangen puts all that stands after the options into one section, with its lines run together; here each part has
+/// the section that man-pages(7) has for it.
+fn write_page(man: &Man, command: &Command, out: &mut Vec<u8>) -> io::Result<()> {
+    let parts = Parts::of(command);
+    man.render_title(out)?;
+    man.render_name_section(out)?;
+    man.render_synopsis_section(out)?;
+    man.render_description_section(out)?;
+    for note in &parts.notes {
+        writeln!(out, ".PP\n{}", roff(&note.replace('\n', " ")))?;
+    }
+    if let Some(examples) = &parts.examples {
+        writeln!(out, ".SH EXAMPLES\n.nf\n{}\n.fi", roff(examples))?;
+    }
+    if command.get_arguments().next().is_some() {
+        man.render_options_section(out)?;
+    }
+    if command.has_subcommands() {
+        man.render_subcommands_section(out)?;
+    }
+    if let Some(status) = &parts.status {
+        writeln!(out, ".SH \"EXIT STATUS\"\n{}", roff(&status.replace('\n', " ")))?;
+    }
+    if command.get_name() != "rdzvscope" {
+        writeln!(out, ".SH \"SEE ALSO\"\n\\fBrdzvscope\\fR(1)")?;
+    }
+    Ok(())
+}
+
+/// Text as roff takes it: a line that begins with a dot is no request, a hyphen can be copied to a shell.
+fn roff(text: &str) -> String {
+    let line = |l: &str| {
+        let text = l.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('"', "\\(dq");
+        if text.starts_with('.') { format!("\\&{text}") } else { text }
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_no_request() {
+        assert_eq!(roff(".SH x\n a-b 'c' \\d"), "\\&.SH x\n a\\-b \\(aqc\\(aq \\ed");
+    }
 }

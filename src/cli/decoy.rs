@@ -21,12 +21,13 @@ use crate::prescan::Host;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   rdzvscope decoy --as tcpstore:1.13 --listen 127.0.0.1:29500
-  rdzvscope decoy --as tcpstore:2.15/libuv --as nccl-root:2.26 --listen 29500 --listen 45999 --for 10m --record scan.pcapng
+  rdzvscope decoy --as tcpstore:1.13 --as nccl-root:2.26 --listen 29500 --listen 45999 --for 10m
+  rdzvscope decoy --as tcpstore:2.15/libuv --listen 29500 --record scan.pcapng
   rdzvscope decoy --as tcpstore:1.13 --listen 192.0.2.20:29500 --connections 100
 
 Prints a JSON line for each listener, each connection when it has ended, and a summary. It runs until it is interrupted, or until --for or --connections end it. A decoy that is not on loopback is reached by whoever reaches that address.
 
-Status: 0 nothing that came would have hurt; 1 something would have; 2 it could not listen, or nobody came.")]
+Exit status: 0 nothing that came would have hurt; 1 something would have; 2 it could not listen, or nobody came.")]
 pub(super) struct Args {
     /// What to stand in for: tcpstore:VERSION[/poll|/libuv], nccl-root:VERSION, -reply, -ring, -peer, -proxy, -net, -ras (may repeat)
     #[arg(long = "as", value_name = "PART", required = true, value_parser = Part::parse)]
@@ -41,22 +42,22 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     connections: Option<u64>,
     /// Connections open at once; more are reset
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
     max_open: u32,
     /// Record what is exchanged there (pcapng)
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Stores begin empty: not even init/ is there
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     empty: bool,
     /// A listener that would be gone is gone: it does not listen any more
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     mortal: bool,
     /// RAM and swap of the host that is stood in for
-    #[arg(long, value_name = "SIZE", value_parser = args::size)]
+    #[arg(long, value_name = "SIZE", value_parser = args::size, hide_short_help = true)]
     host_memory: Option<u64>,
     /// vm.overcommit_memory of that host
-    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2))]
+    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), hide_short_help = true)]
     overcommit: Option<u8>,
     /// Print nothing but the summary
     #[arg(short, long)]

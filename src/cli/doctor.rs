@@ -221,6 +221,9 @@ fn timezone() -> Look {
 
 /// libpcap is wanted for live capture alone.
 fn libpcap() -> Look {
+    if cfg!(target_feature = "crt-static") {
+        return Look::new("libpcap", State::Good, "built in: this program is static", None);
+    }
     let places =
         ["/usr/lib", "/usr/lib64", "/lib", "/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
     let found = places.iter().find_map(|p| {

@@ -78,8 +78,8 @@ pub(super) struct Args {
     /// How much must stay free in that file system
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = args::size, requires = "write")]
     min_free: u64,
-    /// Become this user once the interfaces are open
-    #[arg(long, value_name = "USER")]
+    /// Become this user once the interfaces are open: a name or numbers
+    #[arg(long, value_name = "USER|UID[:GID]")]
     user: Option<String>,
     /// Do not confine the process with Landlock
     #[arg(long)]

@@ -21,6 +21,7 @@ use crate::stream::Direction;
 
 A line a request to a store, with its answer; callbacks of watched keys have lines of their own, and so has every
 message of NCCL. Data of NCCL's NET/Socket and of Gloo's pairs is one line, bulk, a direction.
+
 Exit status: 0; 1 with --undecoded when bytes are left over; 2 trouble.")]
 pub(super) struct Args {
     #[command(flatten)]

@@ -8,6 +8,7 @@ mod decoy;
 mod doctor;
 mod exit;
 mod explain;
+mod help;
 #[cfg(feature = "live")]
 mod live;
 mod messages;
@@ -26,7 +27,7 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::Exit;
 
@@ -85,7 +86,9 @@ enum Command {
 
 /// Runs the program with these arguments (the first is its own name).
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(&arguments) {
+    let mut command = command();
+    let parsed = command.try_get_matches_from_mut(&arguments);
+    let cli = match parsed.and_then(|m| Cli::from_arg_matches(&m)).map_err(|e| e.format(&mut command)) {
         Ok(cli) => cli,
         Err(e) => return refuse(&e, &arguments),
     };
@@ -104,8 +107,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Merge(a) => report::merge(a, &arguments),
         Command::Case(a) => case::run(a),
         Command::Explain(a) => explain::run(a),
-        Command::Completions(a) => complete::completions(a, &mut Cli::command()),
-        Command::Man(a) => complete::man(a, &Cli::command()),
+        Command::Completions(a) => complete::completions(a, &mut command),
+        Command::Man(a) => complete::man(a, Cli::command()),
     };
     match result {
         Ok(exit) => exit.into(),
@@ -144,5 +147,5 @@ fn refuse(e: &clap::Error, arguments: &[OsString]) -> ExitCode {
 
 /// The command line as clap knows it: for tests and documentation.
 pub fn command() -> clap::Command {
-    Cli::command()
+    help::arranged(Cli::command())
 }

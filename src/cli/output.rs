@@ -44,6 +44,7 @@ pub(super) enum Colour {
 
 /// The flags of everything that prints a report.
 #[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Report")]
 pub(super) struct OutputArgs {
     /// Form of the report
     #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
@@ -52,7 +53,7 @@ pub(super) struct OutputArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Colour
-    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN", hide_short_help = true)]
     pub(super) color: Colour,
     /// Show what is otherwise only counted
     #[arg(short, long)]

@@ -27,7 +27,7 @@ use crate::protocol::tcpstore::server::Backend;
   rdzvscope prescan --payload 0300000b06e0000000000000 --pytorch 1.13
   rdzvscope prescan --behaviour masscan --nccl root:2.26
 
-Status: 0 nothing is hurt; 1 something is killed, degraded, or gets bytes that nobody has tried; 2 nothing to try.")]
+Exit status: 0 nothing is hurt; 1 something is killed, degraded, or gets bytes that nobody has tried; 2 nothing to try.")]
 pub(super) struct Args {
     /// nmap's file of service probes [default: the installed one]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]
@@ -51,7 +51,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "LIST|RANGE")]
     pytorch: Option<String>,
     /// Only stores with this server
-    #[arg(long, value_name = "WHICH", value_enum)]
+    #[arg(long, value_name = "WHICH", value_enum, hide_short_help = true)]
     backend: Option<Which>,
     /// Releases of NCCL, with or without a listener: 2.26, root:2.26.2, proxy:2.16, all
     #[arg(long, value_name = "LIST")]
@@ -60,16 +60,16 @@ pub(super) struct Args {
     #[arg(long, value_name = "JSON")]
     inventory: Option<PathBuf>,
     /// Ports of the stores [default: 29500,29400,23456]
-    #[arg(long, value_name = "LIST", value_parser = args::ports)]
+    #[arg(long, value_name = "LIST", value_parser = args::ports, hide_short_help = true)]
     port: Vec<std::vec::Vec<u16>>,
     /// RAM and swap of the hosts
-    #[arg(long, value_name = "SIZE", value_parser = args::size)]
+    #[arg(long, value_name = "SIZE", value_parser = args::size, hide_short_help = true)]
     host_memory: Option<u64>,
     /// vm.overcommit_memory of the hosts
-    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2))]
+    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), hide_short_help = true)]
     overcommit: Option<u8>,
     /// Bytes that nobody has tried do not count
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     accept_unknown: bool,
     /// Write the probes without those that kill stores (or degrade, when none kills), for nmap --versiondb
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]

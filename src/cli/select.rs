@@ -33,7 +33,7 @@ pub(super) struct SelectArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Memory for flows and streams
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size, hide_short_help = true)]
     memory: u64,
     #[command(flatten)]
     pub(super) redact: RedactArgs,

@@ -14,12 +14,13 @@ const KEY: &str = "setup";
 
 /// The flags.
 #[derive(clap::Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Hosts, ports and clocks")]
 pub(super) struct SetupArgs {
     /// Names of addresses, in the form of /etc/hosts (may repeat)
     #[arg(long, value_name = "FILE")]
     pub(super) hosts: Vec<PathBuf>,
     /// The host that a path names: group "host", else the first group, else the match
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", hide_short_help = true)]
     host_pattern: Option<String>,
     /// When a host booted: the origin of the times in its raw dmesg (may repeat)
     #[arg(long, value_name = "HOST=TIME")]
@@ -34,22 +35,22 @@ pub(super) struct SetupArgs {
     #[arg(long, value_name = "LIST")]
     nccl_port: Vec<String>,
     /// Kills this close are one incident even without a common trigger
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", hide_short_help = true)]
     window: Option<String>,
     /// A trigger comes at most this long before its kill
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", hide_short_help = true)]
     max_lag: Option<String>,
     /// RAM and swap of a host (of all hosts, without HOST)
-    #[arg(long, value_name = "[HOST=]SIZE")]
+    #[arg(long, value_name = "[HOST=]SIZE", hide_short_help = true)]
     host_memory: Vec<String>,
     /// vm.overcommit_memory of a host (of all hosts, without HOST): 0, 1 or 2
-    #[arg(long, value_name = "[HOST=]MODE")]
+    #[arg(long, value_name = "[HOST=]MODE", hide_short_help = true)]
     overcommit: Vec<String>,
     /// Memory for flows and streams
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size, hide_short_help = true)]
     memory: u64,
     /// Findings kept, the worst first
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, hide_short_help = true)]
     max_findings: usize,
 }
 

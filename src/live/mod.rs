@@ -6,6 +6,7 @@ mod listen;
 mod ring;
 mod sandbox;
 mod station;
+mod user;
 
 pub use error::LiveError;
 pub use filter::{compile_check, filter_of};

@@ -20,23 +20,21 @@ pub enum Confined {
     Not,
 }
 
-/// Becomes `user`, with that user's own group alone. Nothing is done without the privilege to: who is not root needs no
+/// Becomes `user` (a name, `UID` or `UID:GID`), with that user's own group alone. Nothing is done without the privilege to: who is not root needs no
 /// such step.
 ///
 /// # Errors
 /// When there is no such user, or the system refuses.
 pub fn drop_privileges(user: &str) -> Result<(), LiveError> {
     let failed = |reason: String| LiveError::User { user: user.to_string(), reason };
-    let entry = nix::unistd::User::from_name(user)
-        .map_err(|e| failed(e.to_string()))?
-        .ok_or_else(|| failed("no such user".to_string()))?;
-    if nix::unistd::geteuid() == entry.uid {
+    let (uid, gid) = super::user::ids(user).map_err(&failed)?;
+    if nix::unistd::geteuid() == uid {
         return Ok(());
     }
     // Groups first: after setuid there is no right to change them.
-    nix::unistd::setgroups(&[entry.gid]).map_err(|e| failed(format!("setgroups: {e}")))?;
-    nix::unistd::setgid(entry.gid).map_err(|e| failed(format!("setgid: {e}")))?;
-    nix::unistd::setuid(entry.uid).map_err(|e| failed(format!("setuid: {e}")))?;
+    nix::unistd::setgroups(&[gid]).map_err(|e| failed(format!("setgroups: {e}")))?;
+    nix::unistd::setgid(gid).map_err(|e| failed(format!("setgid: {e}")))?;
+    nix::unistd::setuid(uid).map_err(|e| failed(format!("setuid: {e}")))?;
     if nix::unistd::setuid(nix::unistd::Uid::from_raw(0)).is_ok() {
         return Err(failed("root could be taken back".to_string()));
     }

@@ -172,14 +172,16 @@ impl Page {
                 continue;
             }
             if used > indent {
-                self.push(std::mem::replace(&mut line, " ".repeat(rest)));
+                let next = continued(&line, rest);
+                self.push(std::mem::replace(&mut line, next));
                 (used, indent) = (rest, rest);
             }
             // A word wider than the line is cut where the line ends.
             for c in word.chars() {
                 let need = c.width().unwrap_or(0);
                 if used + need > self.width {
-                    self.push(std::mem::replace(&mut line, " ".repeat(rest)));
+                    let next = continued(&line, rest);
+                    self.push(std::mem::replace(&mut line, next));
                     (used, indent) = (rest, rest);
                 }
                 line.push(c);
@@ -271,6 +273,13 @@ impl Page {
     }
 }
 
+/// How a line begins that goes on where `line` was broken: indented, and in the same colour.
+fn continued(line: &str, indent: usize) -> String {
+    let mut next = " ".repeat(indent);
+    next.extend(line.chars().rfind(|c| Ink::ansi(*c).is_some()).filter(|c| *c != END));
+    next
+}
+
 /// Whether `text` begins with exactly three digits.
 fn thousand(text: &str) -> bool {
     match text.as_bytes() {
@@ -299,4 +308,22 @@ fn ascii(c: char) -> Option<&'static str> {
         '“' | '”' | '«' | '»' => "\"",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::size::Zone;
+
+    #[test]
+    fn a_line_that_is_broken_goes_on_in_its_colour() {
+        let style = Style { width: 80, unicode: false, colour: true, verbose: false, zone: Zone::Utc };
+        let mut page = Page::new(&Report::default(), &style);
+        page.hang(&ink(Ink::Red, &"word ".repeat(30)), 0, 2);
+        page.hang("plain", 0, 2);
+        let text = page.finish();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == 3 && lines[1].starts_with("  \x1b[1;31mword"), "{lines:?}");
+        assert!(lines[1].ends_with("\x1b[0m") && lines[2] == "plain", "{lines:?}");
+    }
 }
