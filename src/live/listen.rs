@@ -34,6 +34,10 @@ pub(super) struct Desk {
     pub(super) ring: Option<Ring>,
     pub(super) ended: Option<String>,
     pub(super) drops: u64,
+    /// A filter that is to take the place of the present one.
+    pub(super) filter: Option<String>,
+    /// What is to be said once.
+    pub(super) said: Vec<String>,
 }
 
 /// An interface that is open.
@@ -89,6 +93,7 @@ impl Listener {
     pub(super) fn run(mut self, id: u32, desk: &Arc<Mutex<Desk>>, stop: &AtomicBool) {
         let mut since_stats = std::time::Instant::now();
         let mut number = 0;
+        let mut dropped = (0u32, 0u32);
         let mut rest = SHORTEST_REST;
         while !stop.load(Ordering::Relaxed) {
             let mut ended = None;
@@ -126,7 +131,16 @@ impl Listener {
                 let stats = self.capture.stats().ok();
                 let Ok(mut desk) = desk.lock() else { return };
                 if let Some(s) = stats {
-                    desk.drops = u64::from(s.dropped) + u64::from(s.if_dropped);
+                    // The kernel counts in 32 bits, and begins again.
+                    desk.drops += u64::from(s.dropped.wrapping_sub(dropped.0));
+                    desk.drops += u64::from(s.if_dropped.wrapping_sub(dropped.1));
+                    dropped = (s.dropped, s.if_dropped);
+                }
+                if let Some(filter) = desk.filter.take()
+                    && let Err(e) = self.capture.filter(&filter, true)
+                {
+                    // The filter before is still in force.
+                    desk.said.push(format!("{}: the filter cannot be widened: {e}", self.name));
                 }
                 if let Some(e) = ended {
                     desk.ended = Some(e);

@@ -8,7 +8,7 @@ mod sandbox;
 mod station;
 
 pub use error::LiveError;
-pub use filter::{compile_check, filter_of};
+pub use filter::{Widening, Wider, compile_check, filter_of};
 pub use listen::{ListenOptions, Listener};
 pub use ring::{Budget, Ring};
 pub use sandbox::{Confined, confine, drop_privileges};

@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::error::LiveError;
+use super::filter::Widening;
 use super::listen::{Desk, Listener};
 use super::ring::Ring;
+use crate::alert::Alerts;
 use crate::analysis::{Analysis, Intake, Options, StoredSet};
 use crate::capture::Summary;
-use crate::case::{CaptureRow, CaptureState, Case, Limits, Told, new_set, save_batch, save_capture};
+use crate::case::{CaptureRow, CaptureState, Case, Limits, Told, Withheld, new_set, save_batch, save_capture};
 use crate::time::Timestamp;
 use crate::watch::{conclude, told};
 use crate::words::Severity;
@@ -27,6 +29,10 @@ pub struct Tick {
     pub analysis: Option<Analysis>,
     /// What went wrong, in words.
     pub wrong: Vec<String>,
+    /// What is no alert, by id and kind: why.
+    pub withheld: BTreeMap<(String, String), Withheld>,
+    /// What is worth a line: how the filter grew.
+    pub said: Vec<String>,
     /// Interfaces that are still listened to.
     pub listening: usize,
 }
@@ -48,6 +54,7 @@ pub struct Station {
     posts: Vec<Post>,
     stop: Arc<AtomicBool>,
     limits: Limits,
+    widening: Option<Widening>,
 }
 
 impl std::fmt::Debug for Station {
@@ -96,21 +103,34 @@ impl Station {
             })?;
             let summary = Summary::of_interface(&name, listener.link, Some(listener.snaplen));
             let intake = Intake::new(&options, &StoredSet { key: row.set, ..StoredSet::default() });
-            let desk = Arc::new(Mutex::new(Desk { intake, summary, ring, ended: None, drops: 0 }));
+            let desk = Arc::new(Mutex::new(Desk {
+                intake,
+                summary,
+                ring,
+                ended: None,
+                drops: 0,
+                filter: None,
+                said: Vec::new(),
+            }));
             let thread = {
                 let (desk, stop, id) = (Arc::clone(&desk), Arc::clone(&stop), row.id);
                 std::thread::spawn(move || listener.run(id, &desk, &stop))
             };
             posts.push(Post { name, row, desk, thread: Some(thread), drops: 0, said: None, left_out: 0 });
         }
-        Ok(Station { case, options, posts, stop, limits })
+        Ok(Station { case, options, posts, stop, limits, widening: None })
+    }
+
+    /// From here on the interfaces' filter grows by what is learnt.
+    pub fn widen(&mut self, widening: Widening) {
+        self.widening = Some(widening);
     }
 
     /// Takes what came, concludes, and says what is new.
     ///
     /// # Errors
     /// The case's.
-    pub fn tick(&mut self, now: Timestamp, deliver_from: Option<Severity>) -> Result<Tick, LiveError> {
+    pub fn tick(&mut self, now: Timestamp, alert_on: Severity, alerts: &mut Alerts) -> Result<Tick, LiveError> {
         let mut tick = Tick::default();
         for post in &mut self.posts {
             let taken = {
@@ -120,6 +140,7 @@ impl Station {
                     i.drops = Some(drops);
                 }
                 let left_out = desk.ring.as_ref().map_or(0, Ring::left_out);
+                tick.wrong.append(&mut desk.said);
                 (desk.intake.take(), desk.summary.clone(), desk.ended.clone(), drops, left_out)
             };
             let (batch, summary, ended, drops, left_out) = taken;
@@ -132,6 +153,7 @@ impl Station {
                     drops - post.drops
                 );
                 tick.wrong.push(text);
+                self.case.count_drops(drops - post.drops)?;
                 post.drops = drops;
             }
             if left_out > post.left_out {
@@ -171,7 +193,10 @@ impl Station {
                     desk.intake.promote(listeners.iter().copied());
                 }
             })?;
-            tick.fresh = self.case.tell(&told(&analysis.report, deliver_from), true, now)?;
+            let deliver_from = alerts.is_any().then_some(alert_on);
+            tick.withheld = alerts.withheld(&analysis.report, &mut tick.wrong);
+            tick.fresh = self.case.tell_but(&told(&analysis.report, deliver_from), &tick.withheld, true, now)?;
+            self.widen_by(&analysis, &mut tick);
             tick.analysis = Some(analysis);
             if tick.fresh.iter().any(|t| t.kind == "incident" || t.rank >= Severity::Warning as i64) {
                 self.keep_packets(&mut tick);
@@ -181,6 +206,26 @@ impl Station {
             self.renew()?;
         }
         Ok(tick)
+    }
+
+    /// Hands every interface a wider filter, where the traffic named listeners on other ports.
+    fn widen_by(&mut self, analysis: &Analysis, tick: &mut Tick) {
+        let Some(wider) = self.widening.as_mut().and_then(|w| w.learn(&analysis.report)) else { return };
+        for (endpoint, how) in &wider.learnt {
+            tick.said.push(format!("from now on also {endpoint}: {how}"));
+        }
+        if wider.left_out > 0 {
+            tick.wrong.push(format!(
+                "{} more listeners became known than the filter has room for: only the connections to them are seen \
+                 (--filter tcp decodes them all)",
+                wider.left_out
+            ));
+        }
+        for post in &self.posts {
+            if let Ok(mut desk) = post.desk.lock() {
+                desk.filter = Some(wider.filter.clone());
+            }
+        }
     }
 
     fn keep_packets(&mut self, tick: &mut Tick) {
