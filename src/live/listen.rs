@@ -13,6 +13,8 @@ use crate::time::Timestamp;
 /// How long a thread rests when no packet waits: longer from time to time. The kernel's buffer holds what comes.
 const SHORTEST_REST: Duration = Duration::from_micros(200);
 const LONGEST_REST: Duration = Duration::from_millis(20);
+/// Milliseconds after which the kernel hands over a block of packets that is not full yet.
+const HANDED_OVER_MS: i32 = 50;
 
 /// How an interface is listened to.
 #[derive(Clone, Debug)]
@@ -68,8 +70,9 @@ impl Listener {
             .snaplen(bytes(options.snaplen))
             .buffer_size(bytes(options.buffer))
             .promisc(options.promiscuous)
-            .immediate_mode(true)
-            .timeout(100)
+            // Not the immediate mode: its ring has a slot of the snap length for each packet, so that 16 MiB hold some
+            // hundred packets, whatever their size. This one is filled to the last byte, and handed over this often.
+            .timeout(HANDED_OVER_MS)
             .precision(pcap::Precision::Nano)
             .open()
             .map_err(failed)?;
@@ -78,7 +81,7 @@ impl Listener {
             filter: options.filter.clone(),
             source,
         })?;
-        // In immediate mode libpcap waits for a packet whatever its timeout: it must be asked, not waited for.
+        // It is asked, not waited for: a thread that waits for a packet cannot be told to stop.
         let capture = capture.setnonblock().map_err(failed)?;
         let link = LinkType(u32::try_from(capture.get_datalink().0).unwrap_or(u32::MAX));
         // libpcap's numbers of these are not those of files.
