@@ -27,7 +27,8 @@ import tempfile
 import threading
 import time
 
-A, B = "rdzvfig-a", "rdzvfig-b"
+# Of this process alone: two of them may run at once.
+A, B = f"rdzvfig-a{os.getpid()}", f"rdzvfig-b{os.getpid()}"
 SENDER, TARGET = "192.0.2.250", "192.0.2.11"
 FILTER = ("(tcp[13] & 7 != 0) or (ip6 and ip6[6] = 6 and ip6[53] & 7 != 0) or (ip[6:2] & 0x3fff != 0)"
           " or (tcp port 23456) or (tcp port 29400) or (tcp port 29500)")
@@ -299,17 +300,40 @@ def figures_of_lag(binary, place):
             print(f"lag: at {load} packets/s besides: nothing was told")
 
 
+def short(binary, place):
+    """A minute's worth for a test: one JSON object."""
+    traffic = os.path.join(place, "short.pcap")
+    write_traffic(traffic, 200, 40)
+    dump = lost_by_tcpdump(traffic, 5000, 3)
+    live = lost_by_live(binary, traffic, 5000, 3)
+    child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--case-max", "4M"],
+                             stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    time.sleep(1)
+    memory = [memory_of(child.pid)]
+    for _ in range(5):
+        replay(traffic, 5000, 3, ("--unique-ip",))
+        memory.append(memory_of(child.pid))
+    finish(child)
+    told = lags(binary, 5, 1.0)
+    print(json.dumps({"tcpdump": {"sent": dump[0], "lost": dump[1]}, "live": {"sent": live[0], "lost": live[1]},
+                      "memory_mib": memory, "lag_seconds": told}))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", default="target/release/rdzvscope")
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--short", action="store_true", help="a minute of all three, as JSON")
     parser.add_argument("what", nargs="*", default=["rate", "memory", "lag"])
     a = parser.parse_args()
     binary = os.path.abspath(a.binary)
     setup()
     try:
         with tempfile.TemporaryDirectory() as place:
+            if a.short:
+                short(binary, place)
+                return
             if "rate" in a.what:
                 figures_of_rate(binary, a.rounds, place)
             if "lag" in a.what:

@@ -16,7 +16,7 @@ use super::setup::{Setup, SetupArgs};
 use super::watch::{now, stop_flag};
 use crate::case::{Case, Limits, Mode, Told};
 use crate::live::{
-    Budget, Confined, ListenOptions, Listener, Ring, Station, Tick, Widening, compile_check, confine, drop_privileges,
+    Budget, Confined, ListenOptions, Listener, Ring, Station, Tick, compile_check, confine, drop_privileges, filter_of,
 };
 use crate::report::escape::clean;
 use crate::report::model::Report;
@@ -120,8 +120,8 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
         case.save_hosts(path, &content)?;
     }
-    let widening = Widening::new(options.ports.iter().chain(options.nccl_ports.iter()).collect());
-    let filter = a.filter.clone().unwrap_or_else(|| widening.filter());
+    let ports = options.ports.iter().chain(options.nccl_ports.iter()).collect();
+    let filter = a.filter.clone().unwrap_or_else(|| filter_of(&ports));
     compile_check(&filter).map_err(|e| anyhow::anyhow!("--filter {filter:?}: {e}"))?;
     let listen = ListenOptions {
         snaplen: a.snaplen.max(64),
@@ -149,10 +149,7 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     }
     let stop = stop_flag()?;
     let limits = Limits { age: a.keep, size: a.case_max };
-    let mut station = Station::start(case, options, listeners, limits, now())?;
-    if a.filter.is_none() {
-        station.widen(widening);
-    }
+    let mut station = Station::start(case, options, listeners, limits, a.filter.is_some(), now())?;
     complain(&format!("listening to {}", a.interface.join(", ")));
     let begun = Instant::now();
     let Alerting { mut alerts, on, .. } = alerting;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use crate::analysis::Analysis;
 use crate::net::Endpoint;
-use crate::report::model::Report;
 use crate::stream::PortSet;
 use crate::words::{Protocol, Role};
 
@@ -73,27 +73,30 @@ impl Widening {
         filter
     }
 
-    /// A wider filter, where a report names listeners that the present one does not let through.
-    pub fn learn(&mut self, report: &Report) -> Option<Wider> {
-        let mut learnt = Vec::new();
-        let mut left_out = 0;
-        for l in &report.listeners {
+    /// A wider filter, where an analysis knows of listeners that the present one does not let through.
+    pub fn learn(&mut self, analysis: &Analysis) -> Option<Wider> {
+        let named = analysis.named.iter().map(|(e, how)| (*e, how.clone()));
+        let seen = analysis.report.listeners.iter().filter_map(|l| {
             // What these carry are gradients, not requests: terabytes of them.
             let bulk = matches!(l.role, Some(Role::Net | Role::Pair)) || l.protocol == Protocol::Gloo;
-            let Ok(address) = l.address.parse::<IpAddr>() else { continue };
-            if bulk || l.protocol == Protocol::Unknown || l.died_at.is_some() || self.ports.contains(l.port) {
-                continue;
+            if bulk || l.protocol == Protocol::Unknown || l.died_at.is_some() {
+                return None;
             }
-            if self.learnt.contains(&(address, l.port)) {
+            let how = l.learned_from.clone().unwrap_or_else(|| "its own traffic".to_string());
+            Some((Endpoint::new(l.address.parse::<IpAddr>().ok()?.into(), l.port), how))
+        });
+        let (mut learnt, mut left_out) = (Vec::new(), 0);
+        for (endpoint, how) in named.chain(seen) {
+            let key = (endpoint.address.ip(), endpoint.port);
+            if self.ports.contains(endpoint.port) || self.learnt.contains(&key) {
                 continue;
             }
             if self.learnt.len() >= MOST {
                 left_out += 1;
                 continue;
             }
-            self.learnt.insert((address, l.port));
-            let how = l.learned_from.clone().unwrap_or_else(|| "its own traffic".to_string());
-            learnt.push((Endpoint::new(address.into(), l.port), how));
+            self.learnt.insert(key);
+            learnt.push((endpoint, how));
         }
         let fuller = left_out > self.left_out;
         self.left_out = self.left_out.max(left_out);
@@ -113,7 +116,7 @@ pub fn compile_check(filter: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::Listener;
+    use crate::report::model::{Listener, Report};
 
     #[test]
     fn ports_in_a_row_are_a_range_and_libpcap_understands_it() {
@@ -132,7 +135,7 @@ mod tests {
     #[test]
     fn what_is_learnt_widens_the_filter_once_and_within_bounds() {
         let mut w = Widening::new([29500].into_iter().collect());
-        let mut report = Report {
+        let report = Report {
             listeners: vec![
                 listener("192.0.2.11", 29500, Protocol::Tcpstore, Role::Store),
                 listener("192.0.2.11", 41235, Protocol::Tcpstore, Role::Store),
@@ -142,17 +145,21 @@ mod tests {
             ],
             ..Report::default()
         };
-        let wider = w.learn(&report).unwrap();
-        assert_eq!(wider.learnt.iter().map(|(e, _)| e.port).collect::<Vec<_>>(), [41235, 52001]);
+        let named = [("192.0.2.13".parse::<IpAddr>().unwrap(), 41236)];
+        let named = named.map(|(a, p)| (Endpoint::new(a.into(), p), "a rendezvous named it".to_string())).into();
+        let mut analysis =
+            Analysis { report, named, captures: Vec::new(), trouble: false, nothing_read: false, stopped: false };
+        let wider = w.learn(&analysis).unwrap();
+        assert_eq!(wider.learnt.iter().map(|(e, _)| e.port).collect::<Vec<_>>(), [41236, 41235, 52001]);
         assert!(wider.filter.contains("(host 2001:db8::11 and tcp port 52001)"), "{}", wider.filter);
         compile_check(&wider.filter).unwrap();
-        assert_eq!(w.learn(&report), None);
+        assert_eq!(w.learn(&analysis), None);
         for i in 0..1000u16 {
-            report.listeners.push(listener("192.0.2.12", 40_000 + i, Protocol::Nccl, Role::Peer));
+            analysis.report.listeners.push(listener("192.0.2.12", 40_000 + i, Protocol::Nccl, Role::Peer));
         }
-        let wider = w.learn(&report).unwrap();
-        assert_eq!((wider.learnt.len(), wider.left_out), (MOST - 2, 1000 - (MOST - 2)));
+        let wider = w.learn(&analysis).unwrap();
+        assert_eq!((wider.learnt.len(), wider.left_out), (MOST - 3, 1000 - (MOST - 3)));
         compile_check(&wider.filter).unwrap();
-        assert_eq!(w.learn(&report), None);
+        assert_eq!(w.learn(&analysis), None);
     }
 }

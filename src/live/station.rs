@@ -13,7 +13,10 @@ use super::ring::Ring;
 use crate::alert::Alerts;
 use crate::analysis::{Analysis, Intake, Options, StoredSet};
 use crate::capture::Summary;
-use crate::case::{CaptureRow, CaptureState, Case, Limits, Told, Withheld, new_set, save_batch, save_capture};
+use crate::case::{
+    CaptureRow, CaptureState, Case, Limits, Told, Withheld, new_set, save_batch, save_capture, save_late,
+};
+use crate::net::Endpoint;
 use crate::time::Timestamp;
 use crate::watch::{conclude, told};
 use crate::words::Severity;
@@ -54,7 +57,9 @@ pub struct Station {
     posts: Vec<Post>,
     stop: Arc<AtomicBool>,
     limits: Limits,
-    widening: Option<Widening>,
+    widening: Widening,
+    /// The filter is the user's own, and stays as it is.
+    own_filter: bool,
 }
 
 impl std::fmt::Debug for Station {
@@ -64,7 +69,7 @@ impl std::fmt::Debug for Station {
 }
 
 impl Station {
-    /// Starts to listen.
+    /// Starts to listen. Where the filter is not the user's own it grows by the listeners that traffic names.
     ///
     /// # Errors
     /// The case's.
@@ -73,8 +78,10 @@ impl Station {
         options: Options,
         listeners: Vec<(Listener, Option<Ring>)>,
         limits: Limits,
+        own_filter: bool,
         now: Timestamp,
     ) -> Result<Station, LiveError> {
+        let widening = Widening::new(options.ports.iter().chain(options.nccl_ports.iter()).collect());
         let stop = Arc::new(AtomicBool::new(false));
         let mut posts = Vec::new();
         for (listener, ring) in listeners {
@@ -118,12 +125,7 @@ impl Station {
             };
             posts.push(Post { name, row, desk, thread: Some(thread), drops: 0, said: None, left_out: 0 });
         }
-        Ok(Station { case, options, posts, stop, limits, widening: None })
-    }
-
-    /// From here on the interfaces' filter grows by what is learnt.
-    pub fn widen(&mut self, widening: Widening) {
-        self.widening = Some(widening);
+        Ok(Station { case, options, posts, stop, limits, widening, own_filter })
     }
 
     /// Takes what came, concludes, and says what is new.
@@ -196,7 +198,7 @@ impl Station {
             let deliver_from = alerts.is_any().then_some(alert_on);
             tick.withheld = alerts.withheld(&analysis.report, &mut tick.wrong);
             tick.fresh = self.case.tell_but(&told(&analysis.report, deliver_from), &tick.withheld, true, now)?;
-            self.widen_by(&analysis, &mut tick);
+            self.widen_by(&analysis, &mut tick)?;
             tick.analysis = Some(analysis);
             if tick.fresh.iter().any(|t| t.kind == "incident" || t.rank >= Severity::Warning as i64) {
                 self.keep_packets(&mut tick);
@@ -208,9 +210,23 @@ impl Station {
         Ok(tick)
     }
 
-    /// Hands every interface a wider filter, where the traffic named listeners on other ports.
-    fn widen_by(&mut self, analysis: &Analysis, tick: &mut Tick) {
-        let Some(wider) = self.widening.as_mut().and_then(|w| w.learn(&analysis.report)) else { return };
+    /// Keeps what is sent to listeners that the traffic named, from now on, and hands every interface a filter that lets it
+    /// through.
+    fn widen_by(&mut self, analysis: &Analysis, tick: &mut Tick) -> Result<(), LiveError> {
+        let Some(wider) = self.widening.learn(analysis) else { return Ok(()) };
+        let listeners: Vec<Endpoint> = wider.learnt.iter().map(|(e, _)| *e).collect();
+        for post in &self.posts {
+            let set = post.row.set;
+            self.case
+                .transaction("cannot keep what was learnt", |tx| save_late(tx, set, listeners.iter().copied(), &[]))?;
+            if let Ok(mut desk) = post.desk.lock() {
+                desk.intake.promote(listeners.iter().copied());
+                desk.filter = (!self.own_filter).then(|| wider.filter.clone());
+            }
+        }
+        if self.own_filter {
+            return Ok(());
+        }
         for (endpoint, how) in &wider.learnt {
             tick.said.push(format!("from now on also {endpoint}: {how}"));
         }
@@ -221,11 +237,7 @@ impl Station {
                 wider.left_out
             ));
         }
-        for post in &self.posts {
-            if let Ok(mut desk) = post.desk.lock() {
-                desk.filter = Some(wider.filter.clone());
-            }
-        }
+        Ok(())
     }
 
     fn keep_packets(&mut self, tick: &mut Tick) {
