@@ -31,6 +31,8 @@ pub mod analysis;
 
 pub mod case;
 
+pub mod alert;
+
 pub mod flows;
 
 pub mod prescan;

@@ -265,6 +265,22 @@ impl IncidentKind {
     }
 }
 
+/// How bad what is told under `kind` is, by its document: what it says, else critical for an incident with a trigger,
+/// else a warning.
+pub(crate) fn severity_of(kind: &str, document: &serde_json::Value) -> Severity {
+    use serde_json::Value;
+    let said = document.get("severity").and_then(Value::as_str).and_then(Severity::from_text);
+    let triggered = || {
+        let hosts = document.get("hosts").and_then(Value::as_array);
+        hosts.is_some_and(|all| all.iter().any(|h| h.get("trigger").is_some_and(Value::is_string)))
+    };
+    match said {
+        Some(severity) => severity,
+        None if kind == "incident" && triggered() => Severity::Critical,
+        None => Severity::Warning,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,6 +21,9 @@ if [ "$want" = test ]; then
     need nmap nmap
     need tcpdump tcpdump
     need python3 python3
+    need pip3 python3-pip
+    need ip iproute2
+    need systemd-analyze systemd
 fi
 if [ "$want" = dist ]; then
     need python3 python3
@@ -58,3 +61,5 @@ command -v cargo >/dev/null 2>&1 || {
     echo "setup: no cargo: install Rust 1.89 or later (https://rustup.rs, or the rustc and cargo packages of Debian testing)" >&2
     exit 1
 }
+
+[ "$want" != test ] || sh "$(dirname "$0")/checkers.sh"

@@ -43,6 +43,14 @@ pub(super) struct Lessons {
 }
 
 impl Lessons {
+    /// Stores and NCCL roots that stores named, with how.
+    pub(super) fn named(&self) -> BTreeMap<Endpoint, String> {
+        let roots = self.roots.iter().map(|(store, r)| {
+            (r.root, format!("NCCL's unique id in the store {store} (packet {})", r.said.packet.number))
+        });
+        roots.chain(self.stores.iter().map(|(e, by)| (*e, by.clone()))).collect()
+    }
+
     /// How many workers a store serves, as far as its traffic tells.
     pub(super) fn world_size(&self, store: Endpoint) -> Option<u64> {
         let learned = self.by_store.get(&store)?;

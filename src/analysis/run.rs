@@ -38,6 +38,8 @@ pub struct Analysis {
     pub nothing_read: bool,
     /// Reading was stopped from outside: the report is of what was read until then.
     pub stopped: bool,
+    /// Stores and NCCL roots that other streams named, with how, whether or not anybody was seen to speak to them.
+    pub named: BTreeMap<Endpoint, String>,
 }
 
 /// All that a report is made of.
@@ -226,7 +228,8 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
         notes: first.into_iter().chain(notes).collect(),
     });
     let captures = captures.into_iter().map(|(c, _, _)| c.path).collect();
-    Analysis { report, captures, trouble, nothing_read: !something, stopped }
+    let named = lessons.named();
+    Analysis { report, captures, trouble, nothing_read: !something, stopped, named }
 }
 
 /// An instant amid the captures.

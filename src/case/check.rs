@@ -34,6 +34,8 @@ pub struct Info {
     pub undelivered: u64,
     /// It lies on a network file system.
     pub network_filesystem: bool,
+    /// Alerts that were withheld, by the entry that did.
+    pub withheld: Vec<super::counter::WithheldCount>,
 }
 
 impl Case {
@@ -47,12 +49,11 @@ impl Case {
             Ok(u64::try_from(n).unwrap_or(0))
         };
         let page: i64 = self.pragma("page_size")?;
-        let (pages, free): (i64, i64) = (self.pragma("page_count")?, self.pragma("freelist_count")?);
-        let bytes = |pages: i64| u64::try_from(pages.saturating_mul(page)).unwrap_or(0);
+        let free: i64 = self.pragma("freelist_count")?;
         Ok(Info {
             schema: self.pragma("user_version")?,
-            bytes: bytes(pages),
-            free_bytes: bytes(free),
+            bytes: self.bytes()?,
+            free_bytes: u64::try_from(free.saturating_mul(page)).unwrap_or(0),
             sets: n("SELECT count(*) FROM capture_set")?,
             captures: n("SELECT count(*) FROM capture")?,
             packets: n("SELECT coalesce(sum(consumed), 0) FROM capture")?,
@@ -63,7 +64,17 @@ impl Case {
             incidents: n("SELECT count(*) FROM told WHERE kind = 'incident'")?,
             undelivered: n("SELECT count(*) FROM outbox WHERE sent_at IS NULL")?,
             network_filesystem: is_network_filesystem(&self.path),
+            withheld: self.withheld()?,
         })
+    }
+
+    /// Bytes of the file, what is not used any more included.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn bytes(&self) -> Result<u64, CaseError> {
+        let (page, pages): (i64, i64) = (self.pragma("page_size")?, self.pragma("page_count")?);
+        Ok(u64::try_from(pages.saturating_mul(page)).unwrap_or(0))
     }
 
     /// What is wrong with it; nothing where it is sound.

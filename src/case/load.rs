@@ -48,7 +48,7 @@ fn endpoint(text: &str) -> Option<Endpoint> {
 
 impl Case {
     /// Rows of a query, all of them.
-    fn all<T>(
+    pub(super) fn all<T>(
         &self,
         sql: &str,
         values: impl rusqlite::Params,

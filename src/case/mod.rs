@@ -8,6 +8,7 @@
 //! at any moment loses nothing that was committed, and reads on from there.
 
 mod check;
+mod counter;
 mod error;
 mod file;
 mod load;
@@ -21,9 +22,10 @@ mod write;
 mod tests;
 
 pub use check::{Info, is_network_filesystem};
+pub use counter::{Counter, Labels, WithheldCount};
 pub use error::CaseError;
 pub use file::{Case, Mode};
-pub use outbox::{Letter, Told};
+pub use outbox::{Letter, Told, Withheld};
 pub use retention::{Limits, Pruned};
 pub use row::{CaptureRow, CaptureState, LogRow, SetRow};
 pub(crate) use write::{new_set, save_batch, save_capture, save_late, save_log};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 
+use super::counter::{self, Labels};
 use super::error::CaseError;
 use super::file::{Case, set_meta};
 use super::write::FRESH;
@@ -42,6 +43,17 @@ pub struct Letter {
     pub document: String,
     /// How often delivery was tried.
     pub attempts: u64,
+    /// Receivers that have it already.
+    pub done: Vec<String>,
+}
+
+/// Why something that was found is no alert.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// The entry that withholds it.
+    pub entry: String,
+    /// Why that entry is there.
+    pub reason: String,
 }
 
 impl Case {
@@ -59,6 +71,20 @@ impl Case {
     /// # Errors
     /// SQLite's.
     pub fn tell(&mut self, all: &[Told], whole: bool, now: Timestamp) -> Result<Vec<Told>, CaseError> {
+        self.tell_but(all, &BTreeMap::new(), whole, now)
+    }
+
+    /// [`Case::tell`], where some of it (by id and kind) is remembered and counted, but is no alert.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn tell_but(
+        &mut self,
+        all: &[Told],
+        withheld: &BTreeMap<(String, String), Withheld>,
+        whole: bool,
+        now: Timestamp,
+    ) -> Result<Vec<Told>, CaseError> {
         self.transaction("cannot keep what was found", |tx| {
             let mut known: BTreeMap<(String, String), i64> = BTreeMap::new();
             let mut statement = tx.prepare("SELECT id, kind, rank FROM told")?;
@@ -69,16 +95,34 @@ impl Case {
             drop(rows);
             let mut fresh = Vec::new();
             for told in all {
-                let before = known.get(&(told.id.clone(), told.kind.to_string()));
+                let key = (told.id.clone(), told.kind.to_string());
+                let before = known.get(&key);
                 if before.is_some_and(|rank| *rank >= told.rank) {
                     continue;
+                }
+                let labels = Labels::of(told.kind, &told.document);
+                let earlier = match before {
+                    Some(_) => Some(Labels::of(told.kind, &document_of(tx, &key)?)),
+                    None => None,
+                };
+                let withheld = withheld.get(&key);
+                // Once, and once more where it became graver: who looks for the grave ones must see it.
+                if earlier.as_ref() != Some(&labels) {
+                    let name = if withheld.is_some() { counter::WITHHELD } else { counter::of(told.kind) };
+                    counter::add(tx, name, &labels, 1)?;
                 }
                 tx.execute(
                     "INSERT INTO told (id, kind, rank, time, told_at, document) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                      ON CONFLICT (id, kind) DO UPDATE SET rank=?3, time=?4, document=?6",
                     params![told.id, told.kind, told.rank, told.time.map(|t| t.0), now.0, told.document],
                 )?;
-                if told.deliver {
+                if let Some(w) = withheld {
+                    tx.execute(
+                        "INSERT INTO withheld (entry, reason, count, first, last) VALUES (?1, ?2, 1, ?3, ?3) \
+                         ON CONFLICT (entry) DO UPDATE SET reason=?2, count=count+1, last=?3",
+                        params![w.entry, w.reason, now.0],
+                    )?;
+                } else if told.deliver {
                     tx.execute(
                         "INSERT INTO outbox (id, kind, document) VALUES (?1, ?2, ?3)",
                         params![told.id, told.kind, told.document],
@@ -93,37 +137,43 @@ impl Case {
         })
     }
 
-    /// Alerts that were not delivered, the oldest first, at most `max`.
+    /// Alerts that were not delivered to all, later ones than `after`, the oldest first, at most `max`.
     ///
     /// # Errors
     /// SQLite's.
-    pub fn letters(&self, max: u32) -> Result<Vec<Letter>, CaseError> {
+    pub fn letters(&self, after: i64, max: u32) -> Result<Vec<Letter>, CaseError> {
         let failed = self.failed("cannot read the case");
-        let sql = "SELECT sequence, id, kind, document, attempts FROM outbox WHERE sent_at IS NULL ORDER BY sequence LIMIT ?1";
+        let sql = "SELECT sequence, id, kind, document, attempts, done FROM outbox \
+                   WHERE sent_at IS NULL AND sequence > ?1 ORDER BY sequence LIMIT ?2";
         let mut statement = self.db.prepare(sql).map_err(&failed)?;
         let rows = statement
-            .query_map([max], |r| {
+            .query_map(params![after, max], |r| {
                 Ok(Letter {
                     sequence: r.get(0)?,
                     id: r.get(1)?,
                     kind: r.get(2)?,
                     document: r.get(3)?,
                     attempts: r.get::<_, i64>(4)?.try_into().unwrap_or(0),
+                    done: serde_json::from_str(&r.get::<_, String>(5)?).unwrap_or_default(),
                 })
             })
             .map_err(&failed)?;
         rows.collect::<rusqlite::Result<_>>().map_err(&failed)
     }
 
-    /// Notes that an alert was delivered, or that this was tried in vain.
+    /// Notes who has an alert now (`letter.done`); `whole`: all who should.
     ///
     /// # Errors
     /// SQLite's.
-    pub fn tried(&mut self, sequence: i64, delivered: bool, now: Timestamp) -> Result<(), CaseError> {
+    pub fn tried(&mut self, letter: &Letter, whole: bool, now: Timestamp) -> Result<(), CaseError> {
         self.transaction("cannot note a delivery", |tx| {
-            let sent = delivered.then_some(now.0);
-            tx.execute("UPDATE outbox SET attempts=attempts+1, sent_at=?2 WHERE sequence=?1", params![sequence, sent])?;
-            Ok(())
+            let done = serde_json::to_string(&letter.done).unwrap_or_default();
+            tx.execute(
+                "UPDATE outbox SET attempts=attempts+1, sent_at=?2, done=?3 WHERE sequence=?1",
+                params![letter.sequence, whole.then_some(now.0), done],
+            )?;
+            let name = if whole { counter::DELIVERED } else { counter::FAILED };
+            counter::add(tx, name, &Labels::default(), 1)
         })
     }
 
@@ -138,4 +188,8 @@ impl Case {
         let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).map_err(&failed)?;
         rows.collect::<rusqlite::Result<_>>().map_err(&failed)
     }
+}
+
+fn document_of(tx: &rusqlite::Transaction<'_>, key: &(String, String)) -> rusqlite::Result<String> {
+    tx.query_row("SELECT document FROM told WHERE id=?1 AND kind=?2", [&key.0, &key.1], |r| r.get(0))
 }

@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x7264_7a76;
 
 /// What brings a case from the schema of this index to the next one.
-pub(super) const MIGRATIONS: [&str; 1] = [V1];
+pub(super) const MIGRATIONS: [&str; 2] = [V1, COUNTERS];
 
 /// The schema that this version writes.
 pub(super) const SCHEMA: i32 = MIGRATIONS.len() as i32;
@@ -70,4 +70,25 @@ CREATE TABLE outbox (
     attempts INTEGER NOT NULL DEFAULT 0, sent_at INTEGER
 );
 CREATE INDEX outbox_unsent ON outbox (sequence) WHERE sent_at IS NULL;
+";
+
+/// Who has an alert already, what is counted whatever is let go, and what was withheld.
+const COUNTERS: &str = "
+ALTER TABLE outbox ADD COLUMN done TEXT NOT NULL DEFAULT '[]';
+CREATE TABLE counter (
+    name TEXT NOT NULL, rule TEXT NOT NULL, severity TEXT NOT NULL, kind TEXT NOT NULL,
+    value INTEGER NOT NULL, PRIMARY KEY (name, rule, severity, kind)
+) WITHOUT ROWID;
+CREATE TABLE withheld (
+    entry TEXT PRIMARY KEY, reason TEXT NOT NULL, count INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO counter (name, rule, severity, kind, value)
+    SELECT 'findings', json_extract(document, '$.rule'), json_extract(document, '$.severity'), '', count(*)
+    FROM told WHERE kind = 'finding' AND json_extract(document, '$.severity') IS NOT NULL GROUP BY 2, 3;
+INSERT INTO counter (name, rule, severity, kind, value)
+    SELECT 'incidents', '', CASE WHEN rank >= 4294967296 THEN 'critical' ELSE 'warning' END,
+           json_extract(document, '$.kind'), count(*)
+    FROM told WHERE kind = 'incident' AND json_extract(document, '$.kind') IS NOT NULL GROUP BY 3, 4;
+INSERT INTO counter (name, rule, severity, kind, value)
+    SELECT 'packets', '', '', '', coalesce(sum(consumed), 0) FROM capture;
 ";

@@ -11,11 +11,14 @@ fn a_finding_is_told_once_and_again_only_when_it_is_graver() {
     let mut case = Case::in_memory().unwrap();
     assert_eq!(case.tell(&[told("a", 1), told("b", 1)], true, Timestamp(0)).unwrap().len(), 2);
     assert_eq!(case.tell(&[told("a", 1), told("b", 2)], true, Timestamp(0)).unwrap(), [told("b", 2)]);
-    let letters = case.letters(10).unwrap();
+    let mut letters = case.letters(0, 10).unwrap();
     assert_eq!(letters.iter().map(|l| l.id.as_str()).collect::<Vec<_>>(), ["a", "b", "b"]);
-    case.tried(letters[0].sequence, false, Timestamp(1)).unwrap();
-    case.tried(letters[1].sequence, true, Timestamp(1)).unwrap();
-    let left = case.letters(10).unwrap();
+    letters[0].done.push("exec notify".into());
+    case.tried(&letters[0], false, Timestamp(1)).unwrap();
+    case.tried(&letters[1], true, Timestamp(1)).unwrap();
+    let left = case.letters(0, 10).unwrap();
+    assert_eq!(left[0].done, ["exec notify"]);
+    assert_eq!(case.letters(left[0].sequence, 10).unwrap().len(), 1);
     assert_eq!(left.iter().map(|l| (l.id.as_str(), l.attempts)).collect::<Vec<_>>(), [("a", 1), ("b", 0)]);
 }
 
@@ -55,4 +58,61 @@ fn an_older_schema_is_copied_before_it_changes() {
     let id: i32 = copy.pragma("application_id").unwrap();
     assert_eq!(id, APPLICATION_ID);
     assert!(copy.backup(&directory.path().join("copy")).is_err(), "a copy never overwrites a file");
+}
+
+#[test]
+fn what_an_older_case_told_is_counted_when_it_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("case.db");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(super::schema::MIGRATIONS[0]).unwrap();
+    db.execute_batch(&format!("PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version=1;")).unwrap();
+    let finding = r#"{"type":"finding","rule":"store-claim","severity":"critical"}"#;
+    for (id, kind, rank, document) in [
+        ("a", "finding", 3, finding),
+        ("b", "finding", 3, finding),
+        ("i", "incident", 1i64 << 32, r#"{"type":"incident","kind":"oom"}"#),
+    ] {
+        let sql = "INSERT INTO told (id, kind, rank, told_at, document) VALUES (?1, ?2, ?3, 0, ?4)";
+        db.execute(sql, rusqlite::params![id, kind, rank, document]).unwrap();
+    }
+    db.execute("INSERT INTO outbox (id, kind, document) VALUES ('a', 'finding', '{}')", []).unwrap();
+    drop(db);
+    let case = Case::open(&path, Mode::Create).unwrap();
+    let count = |name: &str, label: &str| {
+        let all = case.counters().unwrap();
+        all.iter()
+            .filter(|c| c.name == name && (c.labels.rule == label || c.labels.kind == label))
+            .map(|c| c.value)
+            .sum::<u64>()
+    };
+    assert_eq!((count("findings", "store-claim"), count("incidents", "oom"), count("packets", "")), (2, 1, 0));
+    assert_eq!(case.letters(0, 9).unwrap()[0].done, Vec::<String>::new());
+    assert!(directory.path().join("case.db.schema-1").exists());
+}
+
+#[test]
+fn what_is_withheld_is_remembered_and_counted_and_no_alert() {
+    use super::Withheld;
+    let mut case = Case::in_memory().unwrap();
+    let finding = |id: &str, severity: &str, rank| {
+        let document = format!(r#"{{"rule":"syn-scan","severity":"{severity}"}}"#);
+        Told { document, ..told(id, rank) }
+    };
+    let why = Withheld { entry: "rule=syn-scan".into(), reason: "r".into() };
+    let withheld = [(("a".to_string(), "finding".to_string()), why)].into();
+    let all = [finding("a", "info", 1), finding("b", "info", 1)];
+    assert_eq!(case.tell_but(&all, &withheld, true, Timestamp(5)).unwrap().len(), 2);
+    assert_eq!(case.tell_but(&all, &withheld, true, Timestamp(6)).unwrap().len(), 0);
+    assert_eq!(case.letters(0, 9).unwrap().iter().map(|l| l.id.as_str()).collect::<Vec<_>>(), ["b"]);
+    let row = &case.withheld().unwrap()[0];
+    assert_eq!((row.entry.as_str(), row.reason.as_str(), row.count), ("rule=syn-scan", "r", 1));
+    // Graver: told and counted again, under its new severity.
+    case.tell(&[finding("b", "warning", 2), finding("b", "warning", 3)], true, Timestamp(7)).unwrap();
+    let counted: Vec<_> = (case.counters().unwrap().into_iter())
+        .filter(|c| c.value > 0)
+        .map(|c| (c.name, c.labels.severity, c.value))
+        .collect();
+    let of = |name: &str, severity: &str| (name.to_string(), severity.to_string(), 1);
+    assert_eq!(counted, [of("findings", "info"), of("findings", "warning"), of("withheld", "info")]);
 }

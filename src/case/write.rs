@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, Transaction, params};
 use std::path::Path;
 
+use super::counter::{self, Labels};
 use super::error::CaseError;
 use super::file::{Case, set_meta};
 use super::row::{CaptureRow, LogRow, SetRow};
@@ -84,6 +85,7 @@ pub(crate) fn save_batch(tx: &Transaction<'_>, set: i64, capture: u32, batch: &B
          last=max(coalesce(last, ?5), coalesce(?5, last)) WHERE id=?1",
         params![set, counters, skipped, first, last],
     )?;
+    counter::add(tx, counter::PACKETS, &Labels::default(), batch.packets)?;
     set_meta(tx, FRESH, "1")
 }
 

@@ -94,6 +94,10 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
                     info.incidents,
                     info.undelivered
                 )?;
+                for w in &info.withheld {
+                    let (last, entry) = (w.last, &w.entry);
+                    writeln!(out, "{} alerts withheld by {entry} ({}), the last at {last}", w.count, w.reason)?;
+                }
                 if info.network_filesystem {
                     writeln!(out, "lies on a network file system")?;
                 }

@@ -1,11 +1,13 @@
 //! `rdzvscope live`: the same analysis on interfaces.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::alerts::{AlertArgs, Alerting, Metrics, Went};
 use super::analyze::severity;
 use super::args;
 use super::exit::Exit;
@@ -18,8 +20,11 @@ use crate::live::{
 };
 use crate::report::escape::clean;
 use crate::report::model::Report;
-use crate::watch::{Alerts, Lock};
+use crate::watch::{Lock, withheld_counts};
 use crate::words::Severity;
+
+/// Time between two writings of the metrics.
+const METRICS: Duration = Duration::from_secs(10);
 
 /// How findings are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -57,15 +62,6 @@ pub(super) struct Args {
     /// Keep what was observed in this case file
     #[arg(long, value_name = "FILE")]
     case: Option<PathBuf>,
-    /// A command that gets each alert as one JSON object on standard input
-    #[arg(long, value_name = "CMD")]
-    alert_exec: Option<String>,
-    /// A file that gets each alert as one line of JSON
-    #[arg(long, value_name = "FILE")]
-    alert_file: Option<PathBuf>,
-    /// Lowest severity of a finding that is an alert
-    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
-    alert_on: Severity,
     /// Lowest severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
     fail_on: Severity,
@@ -103,16 +99,20 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = args::size)]
     case_max: u64,
     #[command(flatten)]
+    alerts: AlertArgs,
+    #[command(flatten)]
     setup: SetupArgs,
 }
 
 /// Runs it.
-pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let _lock = a.case.as_deref().map(Lock::take).transpose()?;
     let mut case = match &a.case {
         Some(path) => Case::open(path, Mode::Create)?,
         None => Case::in_memory()?,
     };
+    // Before anything is opened: what is wrong with a list is no reason to have started.
+    let alerting = std::mem::take(&mut a.alerts).alerting()?;
     let setup = Setup::of_case(&case)?.join(a.setup.setup());
     setup.keep(&case)?;
     let options = a.setup.options(&setup, arguments)?;
@@ -133,8 +133,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     for name in &a.interface {
         open.push(Listener::open(name, &listen)?);
     }
-    let alerts = Alerts { exec: a.alert_exec.clone(), file: a.alert_file.clone() };
-    give_up(&a, &alerts)?;
+    give_up(&a, &alerting)?;
+    let mut metrics = Metrics::begin(&alerting, &case)?;
     let budget = Budget { max: a.write_max / open.len().max(1) as u64, min_free: a.min_free };
     let mut listeners = Vec::new();
     for listener in open {
@@ -149,21 +149,30 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     }
     let stop = stop_flag()?;
     let limits = Limits { age: a.keep, size: a.case_max };
-    let mut station = Station::start(case, options, listeners, limits, now())?;
+    let mut station = Station::start(case, options, listeners, limits, a.filter.is_some(), now())?;
     complain(&format!("listening to {}", a.interface.join(", ")));
     let begun = Instant::now();
-    let deliver = alerts.is_any().then_some(a.alert_on);
+    let Alerting { mut alerts, on, .. } = alerting;
     let (mut flagged, mut trouble) = (false, false);
+    let (mut already, mut measured) = (BTreeSet::new(), None);
     let mut last = false;
     loop {
         let from = Instant::now();
-        let tick = station.tick(now(), deliver)?;
-        for wrong in &tick.wrong {
-            complain(wrong);
+        let mut tick = station.tick(now(), on, &mut alerts)?;
+        let delivered = alerts.deliver(station.case(), now())?;
+        tick.wrong.extend(delivered);
+        for said in tick.said.iter().chain(tick.wrong.iter().filter(|w| !already.contains(*w))) {
+            complain(said);
         }
+        // What goes wrong for hours is said once.
+        already = tick.wrong.iter().cloned().collect();
         trouble |= tick.listening < a.interface.len() && !last;
         flagged |= print(&tick, a.format, a.show, a.fail_on)?;
-        alerts.deliver(station.case(), now())?.iter().for_each(|w| complain(w));
+        if last || measured.is_none_or(|m: Instant| m.elapsed() >= METRICS) {
+            measured = Some(Instant::now());
+            let well = tick.wrong.is_empty() && tick.listening == a.interface.len();
+            metrics.after(station.case(), Went { well, lag: 0, problems: tick.wrong.len() })?;
+        }
         if last {
             return Ok(Exit::of(flagged, trouble, false, false, false));
         }
@@ -181,7 +190,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
 }
 
 /// Another user, and Landlock.
-fn give_up(a: &Args, alerts: &Alerts) -> anyhow::Result<()> {
+fn give_up(a: &Args, alerting: &Alerting) -> anyhow::Result<()> {
     if let Some(directory) = &a.write {
         std::fs::create_dir_all(directory).map_err(|e| anyhow::anyhow!("{}: cannot make: {e}", directory.display()))?;
     }
@@ -198,8 +207,10 @@ fn give_up(a: &Args, alerts: &Alerts) -> anyhow::Result<()> {
     // SQLite makes files beside the case, and an alert file may have to be made.
     let mut writable: Vec<PathBuf> = a.write.iter().cloned().collect();
     writable.extend(a.case.as_deref().map(parent));
-    writable.extend(alerts.file.as_deref().map(parent));
-    match confine(&writable, &[PathBuf::from("/proc")], alerts.exec.is_some()) {
+    writable.extend(alerting.writable().map(parent));
+    let mut readable = vec![PathBuf::from("/proc")];
+    readable.extend(alerting.readable().map(parent));
+    match confine(&writable, &readable, alerting.alerts.exec.is_some()) {
         Ok(Confined::Fully | Confined::Partly) => {}
         Ok(Confined::Not) => complain("this kernel has no Landlock: the process is not confined"),
         Err(e) => complain(&format!("the process is not confined: {e}")),
@@ -212,7 +223,10 @@ fn print(tick: &Tick, form: Form, show: Severity, fail_on: Severity) -> anyhow::
     let Some(report) = tick.analysis.as_ref().map(|a| &a.report) else { return Ok(false) };
     let mut out = std::io::stdout().lock();
     let mut flagged = false;
-    for told in &tick.fresh {
+    for (w, count) in withheld_counts(&tick.fresh, &tick.withheld) {
+        complain(&format!("{count} withheld by {}: {}", w.entry, w.reason));
+    }
+    for told in tick.fresh.iter().filter(|t| !tick.withheld.contains_key(&(t.id.clone(), t.kind.to_string()))) {
         let (severity, line) = line(told, report);
         let shown = severity.is_none_or(|s| s >= show);
         flagged |= severity.is_some_and(|s| s >= fail_on);

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, its arguments and the few lines that join the rooms.
 
+mod alerts;
 mod analyze;
 mod args;
 mod case;

@@ -80,7 +80,19 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     if let Some(since) = a.since {
         keep_since(&mut analysis.report, since);
     }
+    tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
     finish(&a.common, &analysis)
+}
+
+/// What was no alert stands in the report all the same: it says so.
+fn tell_of_withheld(cases: &[PathBuf], report: &mut Report) -> anyhow::Result<()> {
+    for path in cases {
+        for w in Case::open(path, Mode::Read)?.withheld()? {
+            let plural = if w.count == 1 { "alert was" } else { "alerts were" };
+            report.notes.push(format!("{} {plural} withheld by {} ({})", w.count, w.entry, w.reason));
+        }
+    }
+    Ok(())
 }
 
 /// Runs `merge`.

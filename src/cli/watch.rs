@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::alerts::{AlertArgs, Metrics, Went};
 use super::analyze::severity;
 use super::args;
 use super::exit::Exit;
@@ -18,7 +19,7 @@ use crate::analysis::Named;
 use crate::case::{Case, Limits, Mode, Told, is_network_filesystem};
 use crate::report::model::Report;
 use crate::time::Timestamp;
-use crate::watch::{Alerts, Lock, Pass, Watcher, Wish};
+use crate::watch::{Lock, Pass, Watcher, Wish};
 use crate::words::Severity;
 
 /// Arguments of `watch`.
@@ -47,15 +48,6 @@ pub(super) struct Args {
     /// A log that is followed alongside, or "journal"; HOST= names the host it is of (may repeat)
     #[arg(long, value_name = "[HOST=]PATH|journal", value_parser = args::named)]
     oom: Vec<Named>,
-    /// A command that gets each alert as one JSON object on standard input
-    #[arg(long, value_name = "CMD")]
-    alert_exec: Option<String>,
-    /// A file that gets each alert as one line of JSON
-    #[arg(long, value_name = "FILE")]
-    alert_file: Option<PathBuf>,
-    /// Lowest severity of a finding that is an alert
-    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
-    alert_on: Severity,
     /// Lowest severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
     fail_on: Severity,
@@ -71,6 +63,8 @@ pub(super) struct Args {
     /// Say nothing but what goes wrong
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    alerts: AlertArgs,
     #[command(flatten)]
     setup: SetupArgs,
 }
@@ -89,13 +83,15 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         setup.keep(&case)?;
     }
     let journal = a.oom.iter().any(|o| o.host.is_none() && o.path.as_os_str() == "journal");
+    let alerting = a.alerts.alerting()?;
+    let mut metrics = Metrics::begin(&alerting, &case)?;
     let wish = Wish {
         paths: a.paths,
         oom: a.oom.into_iter().filter(|o| !journal || o.host.is_some() || o.path.as_os_str() != "journal").collect(),
         journal,
         hosts: a.setup.hosts.clone(),
-        alerts: Alerts { exec: a.alert_exec, file: a.alert_file },
-        alert_on: a.alert_on,
+        alerts: alerting.alerts,
+        alert_on: alerting.on,
         stall: (a.stall > 0.0 && !a.once).then_some(a.stall),
         limits: Limits { age: a.keep, size: a.case_max },
     };
@@ -106,6 +102,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     loop {
         let begun = Instant::now();
         let pass = watcher.pass(now(), &stopped)?;
+        let went = Went { well: !pass.trouble && pass.lag == 0, lag: pass.lag, problems: pass.wrong.len() };
+        metrics.after(watcher.case(), went)?;
         let wrong: std::collections::BTreeSet<String> = pass.wrong.iter().cloned().collect();
         wrong.difference(&said).for_each(|w| complain(w));
         if !a.quiet {
@@ -149,8 +147,13 @@ pub(super) fn now() -> Timestamp {
 
 fn print(pass: &Pass) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    for told in &pass.fresh {
+    for told in pass.fresh.iter().filter(|t| !pass.is_withheld(t)) {
         writeln!(out, "{}", told.document)?;
+    }
+    for (w, count) in pass.withheld_counts() {
+        let (entry, reason) = (&w.entry, &w.reason);
+        let line = serde_json::json!({"type": "withheld", "entry": entry, "reason": reason, "count": count});
+        writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
 }
@@ -158,7 +161,7 @@ fn print(pass: &Pass) -> anyhow::Result<()> {
 /// Whether something new is flagged.
 fn exit(pass: &Pass, fail_on: Severity) -> Exit {
     let report = pass.analysis.as_ref().map(|a| &a.report);
-    let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| is_flagged(t, r, fail_on)));
+    let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| !pass.is_withheld(t) && is_flagged(t, r, fail_on)));
     Exit::of(flagged, pass.trouble, false, false, false)
 }
 

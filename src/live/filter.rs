@@ -1,6 +1,16 @@
-//! What the kernel is asked for: BPF from ports.
+//! What the kernel is asked for: BPF from ports, and from what was learnt.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use crate::analysis::Analysis;
+use crate::net::Endpoint;
 use crate::stream::PortSet;
+use crate::words::{Protocol, Role};
+
+/// Listeners that a filter is widened by, at most: a program of the kernel has 4096 instructions, a listener takes about
+/// eight.
+const MOST: usize = 128;
 
 /// A filter for all segments from and to `ports`, and for those of any port that open and end connections: scans, deaths
 /// and the records of all flows need no more. Fragments are let through, because they have no ports.
@@ -22,6 +32,78 @@ pub fn filter_of(ports: &PortSet) -> String {
     terms.join(" or ")
 }
 
+/// The filter of some ports, widened by the listeners that traffic itself names: a rendezvous names its workers' store, a
+/// store the NCCL root, a root the ranks' own listeners.
+pub struct Widening {
+    ports: PortSet,
+    learnt: BTreeSet<(IpAddr, u16)>,
+    /// Listeners that found no room.
+    left_out: usize,
+}
+
+impl std::fmt::Debug for Widening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Widening").field("learnt", &self.learnt).finish_non_exhaustive()
+    }
+}
+
+/// A filter that is wider than the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wider {
+    /// The filter.
+    pub filter: String,
+    /// What it lets through besides, with how that became known.
+    pub learnt: Vec<(Endpoint, String)>,
+    /// Listeners that found no room in it, since the beginning.
+    pub left_out: usize,
+}
+
+impl Widening {
+    /// Nothing was learnt yet.
+    pub fn new(ports: PortSet) -> Widening {
+        Widening { ports, learnt: BTreeSet::new(), left_out: 0 }
+    }
+
+    /// The filter as of now.
+    pub fn filter(&self) -> String {
+        let mut filter = filter_of(&self.ports);
+        for (address, port) in &self.learnt {
+            filter.push_str(&format!(" or (host {address} and tcp port {port})"));
+        }
+        filter
+    }
+
+    /// A wider filter, where an analysis knows of listeners that the present one does not let through.
+    pub fn learn(&mut self, analysis: &Analysis) -> Option<Wider> {
+        let named = analysis.named.iter().map(|(e, how)| (*e, how.clone()));
+        let seen = analysis.report.listeners.iter().filter_map(|l| {
+            // What these carry are gradients, not requests: terabytes of them.
+            let bulk = matches!(l.role, Some(Role::Net | Role::Pair)) || l.protocol == Protocol::Gloo;
+            if bulk || l.protocol == Protocol::Unknown || l.died_at.is_some() {
+                return None;
+            }
+            let how = l.learned_from.clone().unwrap_or_else(|| "its own traffic".to_string());
+            Some((Endpoint::new(l.address.parse::<IpAddr>().ok()?.into(), l.port), how))
+        });
+        let (mut learnt, mut left_out) = (Vec::new(), 0);
+        for (endpoint, how) in named.chain(seen) {
+            let key = (endpoint.address.ip(), endpoint.port);
+            if self.ports.contains(endpoint.port) || self.learnt.contains(&key) {
+                continue;
+            }
+            if self.learnt.len() >= MOST {
+                left_out += 1;
+                continue;
+            }
+            self.learnt.insert(key);
+            learnt.push((endpoint, how));
+        }
+        let fuller = left_out > self.left_out;
+        self.left_out = self.left_out.max(left_out);
+        (!learnt.is_empty() || fuller).then(|| Wider { filter: self.filter(), learnt, left_out })
+    }
+}
+
 /// Whether libpcap understands a filter, as far as that can be said without an interface.
 ///
 /// # Errors
@@ -34,6 +116,7 @@ pub fn compile_check(filter: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::model::{Listener, Report};
 
     #[test]
     fn ports_in_a_row_are_a_range_and_libpcap_understands_it() {
@@ -43,5 +126,40 @@ mod tests {
         let all: PortSet = (1..=u16::MAX).collect();
         compile_check(&filter_of(&all)).unwrap();
         assert!(compile_check("tcp prot 1").is_err());
+    }
+
+    fn listener(address: &str, port: u16, protocol: Protocol, role: Role) -> Listener {
+        Listener { address: address.to_string(), port, protocol, role: Some(role), ..Listener::default() }
+    }
+
+    #[test]
+    fn what_is_learnt_widens_the_filter_once_and_within_bounds() {
+        let mut w = Widening::new([29500].into_iter().collect());
+        let report = Report {
+            listeners: vec![
+                listener("192.0.2.11", 29500, Protocol::Tcpstore, Role::Store),
+                listener("192.0.2.11", 41235, Protocol::Tcpstore, Role::Store),
+                listener("2001:db8::11", 52001, Protocol::Nccl, Role::BootstrapRoot),
+                listener("192.0.2.11", 52002, Protocol::Nccl, Role::Net),
+                listener("192.0.2.11", 80, Protocol::Unknown, Role::Store),
+            ],
+            ..Report::default()
+        };
+        let named = [("192.0.2.13".parse::<IpAddr>().unwrap(), 41236)];
+        let named = named.map(|(a, p)| (Endpoint::new(a.into(), p), "a rendezvous named it".to_string())).into();
+        let mut analysis =
+            Analysis { report, named, captures: Vec::new(), trouble: false, nothing_read: false, stopped: false };
+        let wider = w.learn(&analysis).unwrap();
+        assert_eq!(wider.learnt.iter().map(|(e, _)| e.port).collect::<Vec<_>>(), [41236, 41235, 52001]);
+        assert!(wider.filter.contains("(host 2001:db8::11 and tcp port 52001)"), "{}", wider.filter);
+        compile_check(&wider.filter).unwrap();
+        assert_eq!(w.learn(&analysis), None);
+        for i in 0..1000u16 {
+            analysis.report.listeners.push(listener("192.0.2.12", 40_000 + i, Protocol::Nccl, Role::Peer));
+        }
+        let wider = w.learn(&analysis).unwrap();
+        assert_eq!((wider.learnt.len(), wider.left_out), (MOST - 3, 1000 - (MOST - 3)));
+        compile_check(&wider.filter).unwrap();
+        assert_eq!(w.learn(&analysis), None);
     }
 }

@@ -13,6 +13,8 @@ use crate::time::Timestamp;
 /// How long a thread rests when no packet waits: longer from time to time. The kernel's buffer holds what comes.
 const SHORTEST_REST: Duration = Duration::from_micros(200);
 const LONGEST_REST: Duration = Duration::from_millis(20);
+/// Milliseconds after which the kernel hands over a block of packets that is not full yet.
+const HANDED_OVER_MS: i32 = 50;
 
 /// How an interface is listened to.
 #[derive(Clone, Debug)]
@@ -34,6 +36,10 @@ pub(super) struct Desk {
     pub(super) ring: Option<Ring>,
     pub(super) ended: Option<String>,
     pub(super) drops: u64,
+    /// A filter that is to take the place of the present one.
+    pub(super) filter: Option<String>,
+    /// What is to be said once.
+    pub(super) said: Vec<String>,
 }
 
 /// An interface that is open.
@@ -64,8 +70,9 @@ impl Listener {
             .snaplen(bytes(options.snaplen))
             .buffer_size(bytes(options.buffer))
             .promisc(options.promiscuous)
-            .immediate_mode(true)
-            .timeout(100)
+            // Not the immediate mode: its ring has a slot of the snap length for each packet, so that 16 MiB hold some
+            // hundred packets, whatever their size. This one is filled to the last byte, and handed over this often.
+            .timeout(HANDED_OVER_MS)
             .precision(pcap::Precision::Nano)
             .open()
             .map_err(failed)?;
@@ -74,7 +81,7 @@ impl Listener {
             filter: options.filter.clone(),
             source,
         })?;
-        // In immediate mode libpcap waits for a packet whatever its timeout: it must be asked, not waited for.
+        // It is asked, not waited for: a thread that waits for a packet cannot be told to stop.
         let capture = capture.setnonblock().map_err(failed)?;
         let link = LinkType(u32::try_from(capture.get_datalink().0).unwrap_or(u32::MAX));
         // libpcap's numbers of these are not those of files.
@@ -89,6 +96,7 @@ impl Listener {
     pub(super) fn run(mut self, id: u32, desk: &Arc<Mutex<Desk>>, stop: &AtomicBool) {
         let mut since_stats = std::time::Instant::now();
         let mut number = 0;
+        let mut dropped = (0u32, 0u32);
         let mut rest = SHORTEST_REST;
         while !stop.load(Ordering::Relaxed) {
             let mut ended = None;
@@ -126,7 +134,16 @@ impl Listener {
                 let stats = self.capture.stats().ok();
                 let Ok(mut desk) = desk.lock() else { return };
                 if let Some(s) = stats {
-                    desk.drops = u64::from(s.dropped) + u64::from(s.if_dropped);
+                    // The kernel counts in 32 bits, and begins again.
+                    desk.drops += u64::from(s.dropped.wrapping_sub(dropped.0));
+                    desk.drops += u64::from(s.if_dropped.wrapping_sub(dropped.1));
+                    dropped = (s.dropped, s.if_dropped);
+                }
+                if let Some(filter) = desk.filter.take()
+                    && let Err(e) = self.capture.filter(&filter, true)
+                {
+                    // The filter before is still in force.
+                    desk.said.push(format!("{}: the filter cannot be widened: {e}", self.name));
                 }
                 if let Some(e) = ended {
                     desk.ended = Some(e);

@@ -9,7 +9,7 @@ mod station;
 mod user;
 
 pub use error::LiveError;
-pub use filter::{compile_check, filter_of};
+pub use filter::{Widening, Wider, compile_check, filter_of};
 pub use listen::{ListenOptions, Listener};
 pub use ring::{Budget, Ring};
 pub use sandbox::{Confined, confine, drop_privileges};

@@ -7,11 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::error::LiveError;
+use super::filter::Widening;
 use super::listen::{Desk, Listener};
 use super::ring::Ring;
+use crate::alert::Alerts;
 use crate::analysis::{Analysis, Intake, Options, StoredSet};
 use crate::capture::Summary;
-use crate::case::{CaptureRow, CaptureState, Case, Limits, Told, new_set, save_batch, save_capture};
+use crate::case::{
+    CaptureRow, CaptureState, Case, Limits, Told, Withheld, new_set, save_batch, save_capture, save_late,
+};
+use crate::net::Endpoint;
 use crate::time::Timestamp;
 use crate::watch::{conclude, told};
 use crate::words::Severity;
@@ -27,6 +32,10 @@ pub struct Tick {
     pub analysis: Option<Analysis>,
     /// What went wrong, in words.
     pub wrong: Vec<String>,
+    /// What is no alert, by id and kind: why.
+    pub withheld: BTreeMap<(String, String), Withheld>,
+    /// What is worth a line: how the filter grew.
+    pub said: Vec<String>,
     /// Interfaces that are still listened to.
     pub listening: usize,
 }
@@ -48,6 +57,9 @@ pub struct Station {
     posts: Vec<Post>,
     stop: Arc<AtomicBool>,
     limits: Limits,
+    widening: Widening,
+    /// The filter is the user's own, and stays as it is.
+    own_filter: bool,
 }
 
 impl std::fmt::Debug for Station {
@@ -57,7 +69,7 @@ impl std::fmt::Debug for Station {
 }
 
 impl Station {
-    /// Starts to listen.
+    /// Starts to listen. Where the filter is not the user's own it grows by the listeners that traffic names.
     ///
     /// # Errors
     /// The case's.
@@ -66,8 +78,10 @@ impl Station {
         options: Options,
         listeners: Vec<(Listener, Option<Ring>)>,
         limits: Limits,
+        own_filter: bool,
         now: Timestamp,
     ) -> Result<Station, LiveError> {
+        let widening = Widening::new(options.ports.iter().chain(options.nccl_ports.iter()).collect());
         let stop = Arc::new(AtomicBool::new(false));
         let mut posts = Vec::new();
         for (listener, ring) in listeners {
@@ -96,21 +110,29 @@ impl Station {
             })?;
             let summary = Summary::of_interface(&name, listener.link, Some(listener.snaplen));
             let intake = Intake::new(&options, &StoredSet { key: row.set, ..StoredSet::default() });
-            let desk = Arc::new(Mutex::new(Desk { intake, summary, ring, ended: None, drops: 0 }));
+            let desk = Arc::new(Mutex::new(Desk {
+                intake,
+                summary,
+                ring,
+                ended: None,
+                drops: 0,
+                filter: None,
+                said: Vec::new(),
+            }));
             let thread = {
                 let (desk, stop, id) = (Arc::clone(&desk), Arc::clone(&stop), row.id);
                 std::thread::spawn(move || listener.run(id, &desk, &stop))
             };
             posts.push(Post { name, row, desk, thread: Some(thread), drops: 0, said: None, left_out: 0 });
         }
-        Ok(Station { case, options, posts, stop, limits })
+        Ok(Station { case, options, posts, stop, limits, widening, own_filter })
     }
 
     /// Takes what came, concludes, and says what is new.
     ///
     /// # Errors
     /// The case's.
-    pub fn tick(&mut self, now: Timestamp, deliver_from: Option<Severity>) -> Result<Tick, LiveError> {
+    pub fn tick(&mut self, now: Timestamp, alert_on: Severity, alerts: &mut Alerts) -> Result<Tick, LiveError> {
         let mut tick = Tick::default();
         for post in &mut self.posts {
             let taken = {
@@ -120,6 +142,7 @@ impl Station {
                     i.drops = Some(drops);
                 }
                 let left_out = desk.ring.as_ref().map_or(0, Ring::left_out);
+                tick.wrong.append(&mut desk.said);
                 (desk.intake.take(), desk.summary.clone(), desk.ended.clone(), drops, left_out)
             };
             let (batch, summary, ended, drops, left_out) = taken;
@@ -132,6 +155,7 @@ impl Station {
                     drops - post.drops
                 );
                 tick.wrong.push(text);
+                self.case.count_drops(drops - post.drops)?;
                 post.drops = drops;
             }
             if left_out > post.left_out {
@@ -171,7 +195,10 @@ impl Station {
                     desk.intake.promote(listeners.iter().copied());
                 }
             })?;
-            tick.fresh = self.case.tell(&told(&analysis.report, deliver_from), true, now)?;
+            let deliver_from = alerts.is_any().then_some(alert_on);
+            tick.withheld = alerts.withheld(&analysis.report, &mut tick.wrong);
+            tick.fresh = self.case.tell_but(&told(&analysis.report, deliver_from), &tick.withheld, true, now)?;
+            self.widen_by(&analysis, &mut tick)?;
             tick.analysis = Some(analysis);
             if tick.fresh.iter().any(|t| t.kind == "incident" || t.rank >= Severity::Warning as i64) {
                 self.keep_packets(&mut tick);
@@ -181,6 +208,36 @@ impl Station {
             self.renew()?;
         }
         Ok(tick)
+    }
+
+    /// Keeps what is sent to listeners that the traffic named, from now on, and hands every interface a filter that lets it
+    /// through.
+    fn widen_by(&mut self, analysis: &Analysis, tick: &mut Tick) -> Result<(), LiveError> {
+        let Some(wider) = self.widening.learn(analysis) else { return Ok(()) };
+        let listeners: Vec<Endpoint> = wider.learnt.iter().map(|(e, _)| *e).collect();
+        for post in &self.posts {
+            let set = post.row.set;
+            self.case
+                .transaction("cannot keep what was learnt", |tx| save_late(tx, set, listeners.iter().copied(), &[]))?;
+            if let Ok(mut desk) = post.desk.lock() {
+                desk.intake.promote(listeners.iter().copied());
+                desk.filter = (!self.own_filter).then(|| wider.filter.clone());
+            }
+        }
+        if self.own_filter {
+            return Ok(());
+        }
+        for (endpoint, how) in &wider.learnt {
+            tick.said.push(format!("from now on also {endpoint}: {how}"));
+        }
+        if wider.left_out > 0 {
+            tick.wrong.push(format!(
+                "{} more listeners became known than the filter has room for: only the connections to them are seen \
+                 (--filter tcp decodes them all)",
+                wider.left_out
+            ));
+        }
+        Ok(())
     }
 
     fn keep_packets(&mut self, tick: &mut Tick) {

@@ -1,16 +1,17 @@
 //! Pass by pass.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::alert::Alerts;
 use super::captures::{Event, Shelf};
 use super::error::WatchError;
 use super::logs;
 use super::tell::{conclude, notice, told};
 use super::writers::{Writer, writer_of};
+use crate::alert::Alerts;
 use crate::analysis::{Analysis, Named, Options, survey};
-use crate::case::{Case, Limits, Told};
+use crate::case::{Case, Limits, Told, Withheld};
 use crate::time::Timestamp;
 use crate::words::Severity;
 
@@ -55,6 +56,34 @@ pub struct Pass {
     pub wrong: Vec<String>,
     /// Something that was named or lies there cannot be read.
     pub trouble: bool,
+    /// What is no alert, by id and kind: why.
+    pub withheld: BTreeMap<(String, String), Withheld>,
+}
+
+impl Pass {
+    /// Whether something that was told is no alert.
+    pub fn is_withheld(&self, told: &Told) -> bool {
+        self.withheld.contains_key(&(told.id.clone(), told.kind.to_string()))
+    }
+
+    /// What was withheld in this pass, counted by entry.
+    pub fn withheld_counts(&self) -> Vec<(&Withheld, usize)> {
+        withheld_counts(&self.fresh, &self.withheld)
+    }
+}
+
+/// How many of `fresh` each entry withholds.
+pub fn withheld_counts<'a>(
+    fresh: &[Told],
+    withheld: &'a BTreeMap<(String, String), Withheld>,
+) -> Vec<(&'a Withheld, usize)> {
+    let mut counts: BTreeMap<&str, (&Withheld, usize)> = BTreeMap::new();
+    for told in fresh {
+        if let Some(w) = withheld.get(&(told.id.clone(), told.kind.to_string())) {
+            counts.entry(&w.entry).or_insert((w, 0)).1 += 1;
+        }
+    }
+    counts.into_values().collect()
 }
 
 /// Reads directories into a case, again and again.
@@ -114,13 +143,15 @@ impl Watcher {
         self.read_logs(&found.logs, now, &mut pass)?;
         self.look_for_stalls(now, &mut pass, &mut notices);
         if !notices.is_empty() {
-            pass.fresh.extend(self.case.tell(&notices, false, now)?);
+            pass.withheld.extend(self.wish.alerts.withheld_notices(&notices, now));
+            pass.fresh.extend(self.case.tell_but(&notices, &pass.withheld, false, now)?);
         }
         if self.case.is_fresh()? && !stop() {
             let shelf = &mut self.shelf;
             let analysis = conclude(&mut self.case, &self.options, &mut |set, _| shelf.forget(set))?;
             let all = told(&analysis.report, deliver.then_some(self.wish.alert_on));
-            pass.fresh.extend(self.case.tell(&all, true, now)?);
+            pass.withheld.extend(self.wish.alerts.withheld(&analysis.report, &mut pass.wrong));
+            pass.fresh.extend(self.case.tell_but(&all, &pass.withheld, true, now)?);
             pass.analysis = Some(analysis);
         }
         pass.wrong.extend(self.wish.alerts.deliver(&mut self.case, now)?);

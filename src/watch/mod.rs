@@ -1,6 +1,5 @@
 //! A directory that a capturing program rotates through, read pass by pass into a case.
 
-mod alert;
 mod captures;
 mod error;
 mod follow;
@@ -10,8 +9,8 @@ mod logs;
 mod tell;
 mod writers;
 
-pub use alert::Alerts;
+pub use crate::alert::Alerts;
 pub use error::WatchError;
-pub use follow::{Pass, Watcher, Wish};
+pub use follow::{Pass, Watcher, Wish, withheld_counts};
 pub use lock::Lock;
 pub use tell::{conclude, told};

@@ -1,0 +1,16 @@
+//! Alerts: where they go, which are withheld and why, and what is counted of them.
+
+mod deliver;
+mod fields;
+mod journal;
+mod metrics;
+mod suppress;
+mod syslog;
+mod window;
+
+pub use deliver::{Alerts, Receiver};
+pub use fields::Fields;
+pub use journal::JOURNAL_SOCKET;
+pub use metrics::{Gauges, render, write_metrics};
+pub use suppress::{SuppressError, SuppressFile, Suppressions};
+pub use syslog::SYSLOG_SOCKET;
