@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::jobs::Job;
+use super::roll;
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule, short_hash};
@@ -18,9 +18,9 @@ use crate::protocol::tcpstore::server::{Backend, MAX_KEY_BYTES, MAX_KEYS};
 use crate::report::escape::clean;
 use crate::report::model::{
     Capture, Chance, Communicator as CommunicatorOut, Coverage, Declared, Effect, Finding as FindingOut, Honours,
-    HostCoverage, Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, Job as JobOut,
-    Listener as ListenerOut, LogLine, OomEvent as OomEventOut, OuterHeader, Participant, RankAddress, Report, Scan,
-    ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
+    HostCoverage, Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, Listener as ListenerOut,
+    LogLine, OomEvent as OomEventOut, OuterHeader, RankAddress, Report, Scan, ScanSource, Sender, Sighting, Stray,
+    Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
@@ -32,7 +32,7 @@ const NAME: usize = 256;
 /// Version of the server models: it changes whenever an effect does.
 const MODEL_VERSION: &str = "1";
 
-fn text(s: &str) -> String {
+pub(super) fn text(s: &str) -> String {
     clean(s.as_bytes(), NAME)
 }
 
@@ -99,7 +99,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
         captures: captures(&m),
         coverage: coverage(&m),
         listeners: m.listeners.iter().map(|l| listener(&m, l)).chain(pairs(&m)).chain(nccl_listeners(&m)).collect(),
-        jobs: m.jobs.iter().map(|j| job(&m, j)).collect(),
+        jobs: m.jobs.iter().map(|j| roll::job(&m, j)).collect(),
         communicators: m.network.communicators.iter().map(communicator).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
@@ -254,7 +254,7 @@ fn host_of(m: &Material<'_>, endpoint: Endpoint) -> Option<String> {
     m.names.host(endpoint.address).map(text)
 }
 
-fn listener_id(endpoint: Endpoint) -> String {
+pub(super) fn listener_id(endpoint: Endpoint) -> String {
     short_hash([b"listener".as_slice(), endpoint.to_string().as_bytes()])
 }
 
@@ -444,26 +444,6 @@ fn scan(m: &Material<'_>, s: &super::quiet::Scan) -> Scan {
     }
 }
 
-fn job(m: &Material<'_>, j: &Job) -> JobOut {
-    JobOut {
-        protocol: Protocol::Tcpstore,
-        run_id: j.run_id.as_deref().map(text),
-        world_size: j.world_size,
-        participants: j
-            .participants
-            .iter()
-            .map(|p| Participant {
-                rank: p.rank,
-                host: p.address.and_then(|a| m.names.host(a)).map(text).or(p.name.as_deref().map(text)),
-                address: p.address.map(|a| a.to_string()),
-                joined: Some(p.joined),
-                last_seen: Some(p.last),
-            })
-            .collect(),
-        listener: Some(listener_id(j.store)),
-    }
-}
-
 type Outer<'a> = BTreeMap<(Endpoint, Endpoint), &'a FlowObservation>;
 
 /// Flows that arrived in an encapsulation.
@@ -476,7 +456,7 @@ fn outer_headers<'a>(m: &Material<'a>) -> Outer<'a> {
         .collect()
 }
 
-fn capture_path(m: &Material<'_>, p: PacketRef) -> String {
+pub(super) fn capture_path(m: &Material<'_>, p: PacketRef) -> String {
     m.captures.get(p.capture as usize).map_or_else(String::new, |(_, _, label)| text(label))
 }
 
