@@ -254,7 +254,8 @@ fn pulses(heard: &[Heard]) -> Vec<Sign> {
         }
     }
     // The latest poll of each key, and the latest of all others' connections.
-    let mut latest: BTreeMap<&[u8], [Option<(Said, Endpoint)>; 2]> = BTreeMap::new();
+    type LatestTwo = [Option<(Said, Endpoint)>; 2];
+    let mut latest: BTreeMap<&[u8], LatestTwo> = BTreeMap::new();
     for ((client, key), sign) in &all {
         let slot = latest.entry(key).or_default();
         let this = Some((sign.last_packet, *client));
@@ -264,8 +265,7 @@ fn pulses(heard: &[Heard]) -> Vec<Sign> {
             slot[1] = this;
         }
     }
-    let others: BTreeMap<Vec<u8>, [Option<(Said, Endpoint)>; 2]> =
-        latest.into_iter().map(|(k, v)| (k.to_vec(), v)).collect();
+    let others: BTreeMap<Vec<u8>, LatestTwo> = latest.into_iter().map(|(k, v)| (k.to_vec(), v)).collect();
     let mut signs: Vec<Sign> = all.into_values().collect();
     for sign in signs.iter_mut().filter(|s| s.kind == SignKind::DumpPoll) {
         let Some((key, (client, _))) = sign.key.as_ref().zip(sign.connection) else { continue };
@@ -296,7 +296,8 @@ fn turns(run: &String, heard: &[Heard]) -> Vec<Moment> {
 
 /// Keys of failures and ends, each once a connection.
 fn signals(heard: &[Heard], names: &Names) -> Vec<Moment> {
-    let mut seen: BTreeMap<(Endpoint, Turn, &[u8], Option<i32>), Said> = BTreeMap::new();
+    type One<'a> = (Endpoint, Turn, &'a [u8], Option<i32>);
+    let mut seen: BTreeMap<One<'_>, Said> = BTreeMap::new();
     for h in heard {
         for s in &h.learned.signs.signals {
             let turn = match (s.purpose, s.found) {

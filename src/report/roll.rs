@@ -23,7 +23,7 @@ pub(super) fn troubles(report: &Report, job: &Job, times: &Times) -> Vec<String>
             lines.push((time, format!("{}: {text}, {at} {}{}", who(m), times.short(time), seen_in(report, m))));
         }
     }
-    lines.sort_by(|a, b| a.0.cmp(&b.0));
+    lines.sort_by_key(|(time, _)| *time);
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
