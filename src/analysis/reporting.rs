@@ -1,6 +1,6 @@
 //! From values to the report document: names, paths and words are put in here, and text from outside is cleaned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::roll;
 use super::run::Material;
@@ -87,6 +87,7 @@ pub(super) fn log_input(label: &str, s: &LogSummary, trouble: Option<String>, gu
 /// The document.
 pub(super) fn report(m: Material<'_>) -> Report {
     let outer = outer_headers(&m);
+    let died: BTreeSet<Endpoint> = m.findings.iter().filter(|f| f.rule == "listener-died").map(|f| f.target).collect();
     let mut report = Report {
         tool: Tool {
             name: "rdzvscope".to_string(),
@@ -98,7 +99,13 @@ pub(super) fn report(m: Material<'_>) -> Report {
         inputs: m.inputs.clone(),
         captures: captures(&m),
         coverage: coverage(&m),
-        listeners: m.listeners.iter().map(|l| listener(&m, l)).chain(pairs(&m)).chain(nccl_listeners(&m)).collect(),
+        listeners: m
+            .listeners
+            .iter()
+            .map(|l| listener(&m, l, &died))
+            .chain(pairs(&m))
+            .chain(nccl_listeners(&m))
+            .collect(),
         jobs: m.jobs.iter().map(|j| roll::job(&m, j)).collect(),
         communicators: m.network.communicators.iter().map(communicator).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
@@ -258,7 +265,7 @@ pub(super) fn listener_id(endpoint: Endpoint) -> String {
     short_hash([b"listener".as_slice(), endpoint.to_string().as_bytes()])
 }
 
-fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
+fn listener(m: &Material<'_>, l: &Listener, died: &BTreeSet<Endpoint>) -> ListenerOut {
     let spoken = l.known_by == KnownBy::Speech;
     let is_store = spoken || l.dialect().is_some();
     let validates = l.validates();
@@ -292,10 +299,7 @@ fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
         connections: l.accepted,
         first_seen: l.first_seen,
         last_seen: l.last_seen,
-        died_at: l
-            .death
-            .map(|d| d.time)
-            .filter(|_| m.findings.iter().any(|f| f.rule == "listener-died" && f.target == l.endpoint)),
+        died_at: l.death.map(|d| d.time).filter(|_| died.contains(&l.endpoint)),
         advice: advice(l, validates, libuv),
     }
 }
@@ -311,7 +315,11 @@ fn nccl_listeners(m: &Material<'_>) -> Vec<ListenerOut> {
             *last = (*last).max(r.last);
         }
     }
-    let died = |e: Endpoint| m.findings.iter().find(|f| f.target == e && f.rule == "nccl-root-died").map(|f| f.time);
+    let mut gone: BTreeMap<Endpoint, Timestamp> = BTreeMap::new();
+    for f in m.findings.iter().filter(|f| f.rule == "nccl-root-died") {
+        gone.entry(f.target).or_insert(f.time);
+    }
+    let died = |e: Endpoint| gone.get(&e).copied();
     m.network
         .listeners
         .values()
@@ -372,9 +380,9 @@ fn communicator(c: &nccl::Communicator) -> CommunicatorOut {
 /// Gloo pairs that some rank connected to; the store that holds their addresses named them.
 fn pairs(m: &Material<'_>) -> Vec<ListenerOut> {
     let mut seen: BTreeMap<Endpoint, (u64, Timestamp, Timestamp)> = BTreeMap::new();
+    let stores: BTreeSet<Endpoint> = m.listeners.iter().map(|l| l.endpoint).collect();
     for r in m.sets.iter().flat_map(|s| &s.seen.records) {
-        let of_store = m.listeners.iter().any(|l| l.endpoint == r.server());
-        if r.accepted() && !of_store && m.lessons.pairs.contains_key(&r.server()) {
+        if r.accepted() && m.lessons.pairs.contains_key(&r.server()) && !stores.contains(&r.server()) {
             let (n, first, last) = seen.entry(r.server()).or_insert((0, r.first, r.last));
             *n += 1;
             *first = (*first).min(r.first);
