@@ -70,6 +70,48 @@ words! {
 }
 
 words! {
+    /// What happened to a job at one moment, as its stores tell.
+    Turn {
+        /// Somebody joined.
+        #[default]
+        Joined = "joined",
+        /// All participants of a round were there.
+        Complete = "complete",
+        /// The last sign of life of somebody whose keep-alives (or other regular signs) then stayed away.
+        FellSilent = "fell-silent",
+        /// The others took an agent out of the rendezvous.
+        Removed = "removed",
+        /// An agent's side closed its connection.
+        Disconnected = "disconnected",
+        /// An agent reached the exit barrier: its workers ended.
+        ExitBarrier = "exit-barrier",
+        /// The rendezvous was closed.
+        Closed = "closed",
+        /// A process group asked all ranks to dump what they were doing.
+        DumpRequested = "dump-requested",
+        /// A rank found that request.
+        DumpSeen = "dump-seen",
+        /// A rank aborted an NCCL communicator.
+        Aborted = "communicator-aborted",
+        /// A rank told the others of an NCCL error.
+        RemoteError = "remote-error",
+    }
+}
+
+words! {
+    /// By what somebody shows regularly that it lives.
+    SignKind {
+        /// An elastic agent's heartbeat in the state of its job.
+        #[default]
+        KeepAlive = "keep-alive",
+        /// A rank's monitor thread asks for the dump flag.
+        DumpPoll = "dump-flag-poll",
+        /// A key named for heartbeats is written.
+        HeartbeatKey = "heartbeat-key",
+    }
+}
+
+words! {
     /// How much of the time before a host's kill its captures hold.
     CoverageLevel {
         /// No capture holds this host's traffic in that time.

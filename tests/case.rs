@@ -48,6 +48,7 @@ fn a_report_from_a_case_is_that_of_the_captures() {
     let directory = TempDir::new().unwrap();
     for (name, status) in [
         ("torchrun", 0),
+        ("silence-torch1.12", 0),
         ("links", 1),
         ("scans", 1),
         ("frames", 1),

@@ -158,6 +158,8 @@ fn the_words_of_schema_and_program_are_the_same() {
         "scope" = Scope,
         "verdict" = Verdict,
         "cause" = Cause,
+        "sign_kind" = SignKind,
+        "turn" = Turn,
     );
 }
 

@@ -133,16 +133,15 @@ pub(super) fn studied(
     lessons: &Lessons,
     names: &Names,
 ) -> Vec<Listener> {
+    let mut activities: BTreeMap<Endpoint, Activity> = BTreeMap::new();
+    for (endpoint, more) in sets.iter().flat_map(|s| &s.seen.activity).filter(|(e, _)| gathered.contains_key(e)) {
+        activities.entry(*endpoint).or_default().merge(more);
+    }
     gathered
         .iter()
         .map(|(endpoint, flows)| {
             let connections: Vec<Connection<'_>> = flows.iter().map(|g| g.connection).collect();
-            let mut activity = Activity::default();
-            for set in sets {
-                if let Some(more) = set.seen.activity.get(endpoint) {
-                    activity.merge(more);
-                }
-            }
+            let activity = activities.remove(endpoint).unwrap_or_default();
             let named = lessons.stores.get(endpoint).map(String::as_str);
             let mut listener = study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named);
             listener.policy = options.policy_of(names.host(endpoint.address));

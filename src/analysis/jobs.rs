@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::sets::Set;
+use super::witness::{self, Moment, Sign};
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
 use crate::protocol::listener::Listener;
@@ -18,6 +19,10 @@ pub(super) struct Job {
     pub(super) participants: Vec<Participant>,
     /// The store that serves it.
     pub(super) store: Endpoint,
+    /// Who showed regularly that it lives, and until when.
+    pub(super) signs: Vec<Sign>,
+    /// What happened to it, in order of time.
+    pub(super) timeline: Vec<Moment>,
 }
 
 /// A rank, or an agent whose ranks are not known.
@@ -30,6 +35,18 @@ pub(super) struct Participant {
     pub(super) last: Timestamp,
 }
 
+/// What one connection taught, and the connection.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    pub(super) client: Endpoint,
+    pub(super) server: Endpoint,
+    /// Its last packet.
+    pub(super) last: Timestamp,
+    /// When the client's side closed it.
+    pub(super) closed: Option<Timestamp>,
+    pub(super) learned: Learned,
+}
+
 /// What all stores taught together.
 #[derive(Debug, Default)]
 pub(super) struct Lessons {
@@ -39,7 +56,9 @@ pub(super) struct Lessons {
     pub(super) pairs: BTreeMap<Endpoint, (Endpoint, Said)>,
     /// NCCL bootstrap roots, with the store that holds their id.
     pub(super) roots: Vec<(Endpoint, NamedRoot)>,
-    by_store: BTreeMap<Endpoint, Vec<Learned>>,
+    /// Workers' stores by run id and the store of the rendezvous that named them.
+    workers: BTreeMap<(String, Endpoint), BTreeSet<Endpoint>>,
+    by_store: BTreeMap<Endpoint, Vec<Heard>>,
 }
 
 impl Lessons {
@@ -53,9 +72,9 @@ impl Lessons {
 
     /// How many workers a store serves, as far as its traffic tells.
     pub(super) fn world_size(&self, store: Endpoint) -> Option<u64> {
-        let learned = self.by_store.get(&store)?;
-        let joined = learned.iter().map(|l| l.joined).max().filter(|n| *n > 0);
-        ranks(learned).iter().filter_map(|p| p.rank).max().map(|r| r + 1).max(joined)
+        let heard = self.by_store.get(&store)?;
+        let joined = heard.iter().map(|h| h.learned.joined).max().filter(|n| *n > 0);
+        ranks(heard).iter().filter_map(|p| p.rank).max().map(|r| r + 1).max(joined)
     }
 }
 
@@ -64,6 +83,8 @@ impl Lessons {
 pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
     let mut lessons = Lessons::default();
     let mut stores: BTreeMap<Endpoint, ((Timestamp, u64), String)> = BTreeMap::new();
+    let mut nameless: BTreeSet<(String, Endpoint, u16)> = BTreeSet::new();
+    let mut roots: BTreeMap<(Endpoint, Option<u64>), (Endpoint, &NamedRoot)> = BTreeMap::new();
     for f in sets.iter().flat_map(|s| &s.seen.flows) {
         let sound =
             Dialect::ALL.iter().filter_map(|d| f.facts(*d)).find(|x| x.reading.is_sound() && x.implausible == 0);
@@ -71,6 +92,9 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
         for store in learned.stores.iter() {
             let (round, named) = store;
             let address = named.address.as_deref().and_then(|a| resolve(a, names));
+            if let (None, Some(port), Some(run)) = (address, named.port, run_of(round)) {
+                nameless.insert((run.to_string(), f.server(), port));
+            }
             if let (Some(address), Some(port)) = (address, named.port) {
                 let by = format!(
                     "{} of the rendezvous store {} (packet {})",
@@ -78,7 +102,11 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
                     f.server(),
                     named.said.packet.number
                 );
-                let slot = stores.entry(Endpoint::new(address, port)).or_insert((age(&named.said), by.clone()));
+                let workers = Endpoint::new(address, port);
+                if let Some(run) = run_of(round) {
+                    lessons.workers.entry((run.to_string(), f.server())).or_default().insert(workers);
+                }
+                let slot = stores.entry(workers).or_insert((age(&named.said), by.clone()));
                 if age(&named.said) < slot.0 {
                     *slot = (age(&named.said), by);
                 }
@@ -94,76 +122,104 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
             }
         }
         for root in &learned.roots {
-            let known = lessons.roots.iter_mut().find(|(_, r)| r.root == root.root && r.magic == root.magic);
-            match known {
-                Some((_, r)) if age(&r.said) <= age(&root.said) => {}
-                Some(slot) => *slot = (f.server(), root.clone()),
-                None => lessons.roots.push((f.server(), root.clone())),
+            let slot = roots.entry((root.root, root.magic)).or_insert((f.server(), root));
+            if age(&root.said) < age(&slot.1.said) {
+                *slot = (f.server(), root);
             }
         }
-        lessons.by_store.entry(f.server()).or_default().push(learned.clone());
+        lessons.by_store.entry(f.server()).or_default().push(Heard {
+            client: f.client(),
+            server: f.server(),
+            last: f.record.last,
+            closed: f.record.client_closed(),
+            learned: learned.clone(),
+        });
+    }
+    lessons.roots = roots.into_values().map(|(store, root)| (store, root.clone())).collect();
+    // A name that nothing resolves (`MASTER_ADDR=node-1`) with a port at which one store alone was seen.
+    let mut by_port: BTreeMap<u16, BTreeSet<Endpoint>> = BTreeMap::new();
+    for store in lessons.by_store.keys() {
+        by_port.entry(store.port).or_default().insert(*store);
+    }
+    for (run, rendezvous, port) in nameless {
+        if let Some([store]) = by_port.get(&port).map(|s| s.iter().copied().collect::<Vec<_>>()).as_deref() {
+            lessons.workers.entry((run, rendezvous)).or_default().insert(*store);
+        }
     }
     lessons.stores = stores.into_iter().map(|(e, (_, by))| (e, by)).collect();
     lessons.roots.sort_by_key(|(_, r)| (age(&r.said), r.root));
     lessons
 }
 
+/// The run id of a rendezvous round: `/torch.rendezvous.exp42.0` is round 0 of `exp42`.
+fn run_of(round: &str) -> Option<&str> {
+    Some(round.strip_prefix("/torch.rendezvous.")?.rsplit_once('.')?.0)
+}
+
 /// What was said first counts, whatever the order in which captures were named.
-fn age(said: &Said) -> (Timestamp, u64) {
+pub(super) fn age(said: &Said) -> (Timestamp, u64) {
     (said.time, said.packet.number)
 }
 
 /// An address as text, or the name of a host.
-fn resolve(text: &str, names: &Names) -> Option<Address> {
+pub(super) fn resolve(text: &str, names: &Names) -> Option<Address> {
     text.parse::<std::net::IpAddr>().ok().map(Address::from).or_else(|| names.addresses(text).first().copied())
 }
 
 /// The jobs of all stores that serve one: an elastic job with the ranks of its workers' store, or a store whose ranks
-/// gave their Gloo addresses.
+/// gave their Gloo addresses, or counted themselves.
 pub(super) fn jobs(lessons: &Lessons, listeners: &[Listener], names: &Names) -> Vec<Job> {
     let mut jobs = Vec::new();
     let mut served: BTreeSet<Endpoint> = BTreeSet::new();
-    for learned_at in lessons.by_store.values() {
-        let mut runs: BTreeSet<&String> = BTreeSet::new();
-        learned_at.iter().for_each(|l| runs.extend(l.jobs.keys()));
+    for (rendezvous, heard) in &lessons.by_store {
+        let runs: BTreeSet<&String> = heard.iter().flat_map(|h| h.learned.jobs.keys()).collect();
         for run in runs {
-            let workers = lessons.stores.iter().filter(|(_, by)| by.contains(&format!("torch.rendezvous.{run}")));
-            let store = workers.map(|(e, _)| *e).find(|e| lessons.by_store.contains_key(e));
-            let mut ranks = store.map(|s| ranks(&lessons.by_store[&s])).unwrap_or_default();
-            let joined = store.map_or(0, |s| lessons.by_store[&s].iter().map(|l| l.joined).max().unwrap_or(0));
-            if ranks.is_empty() {
-                ranks = agents(learned_at, run, names);
+            let named = lessons.workers.get(&(run.clone(), *rendezvous));
+            let store = named.into_iter().flatten().find(|e| lessons.by_store.contains_key(e)).copied();
+            let of_workers = store.and_then(|s| lessons.by_store.get(&s)).map(Vec::as_slice).unwrap_or_default();
+            let (signs, timeline) = witness::of_job(Some((run, heard)), of_workers, names);
+            let mut participants = ranks(of_workers);
+            if participants.is_empty() {
+                participants = agents(&signs);
             }
-            let rendezvous = lessons.by_store.iter().find(|(_, l)| std::ptr::eq(*l, learned_at)).map(|(e, _)| *e);
-            if let Some(at) = store.or(rendezvous) {
-                served.insert(at);
-                served.extend(rendezvous);
-                let world_size =
-                    ranks.iter().filter_map(|p| p.rank).max().map(|r| r + 1).or((joined > 0).then_some(joined));
-                jobs.push(Job { run_id: Some((*run).clone()), world_size, participants: ranks, store: at });
-            }
+            let at = store.unwrap_or(*rendezvous);
+            served.extend([at, *rendezvous]);
+            let world_size = world_size(&participants, of_workers);
+            jobs.push(Job { run_id: Some(run.clone()), world_size, participants, store: at, signs, timeline });
         }
     }
     for l in listeners.iter().filter(|l| !served.contains(&l.endpoint)) {
-        let Some(learned) = lessons.by_store.get(&l.endpoint) else { continue };
-        let ranks = ranks(learned);
-        let joined = learned.iter().map(|l| l.joined).max().unwrap_or(0);
-        if !ranks.is_empty() || joined > 1 {
-            let world_size =
-                ranks.iter().filter_map(|p| p.rank).max().map(|r| r + 1).max((joined > 0).then_some(joined));
-            jobs.push(Job { run_id: None, world_size, participants: ranks, store: l.endpoint });
+        let Some(heard) = lessons.by_store.get(&l.endpoint) else { continue };
+        let mut participants = ranks(heard);
+        let joined = heard.iter().map(|h| h.learned.joined).max().unwrap_or(0);
+        let (signs, timeline) = witness::of_job(None, heard, names);
+        let told = signs.iter().any(|s| s.count > 1) || timeline.iter().any(Moment::is_of_failure);
+        if participants.is_empty() && joined <= 1 && !told {
+            continue;
         }
+        if participants.is_empty() {
+            participants = workers(heard);
+        }
+        let world_size = world_size(&ranks(heard), heard).max((joined > 0).then_some(joined));
+        jobs.push(Job { run_id: None, world_size, participants, store: l.endpoint, signs, timeline });
     }
     jobs.sort_by(|a, b| (&a.run_id, a.store).cmp(&(&b.run_id, b.store)));
     jobs
 }
 
+/// By the highest rank, else by the highest count of workers.
+fn world_size(participants: &[Participant], of_workers: &[Heard]) -> Option<u64> {
+    let joined = of_workers.iter().map(|h| h.learned.joined).max().unwrap_or(0);
+    participants.iter().filter_map(|p| p.rank).max().map(|r| r + 1).or((joined > 0).then_some(joined))
+}
+
 /// The ranks that gave Gloo addresses, of the default group.
-fn ranks(learned: &[Learned]) -> Vec<Participant> {
+fn ranks(heard: &[Heard]) -> Vec<Participant> {
     let mut by_rank: BTreeMap<u64, &(Vec<Endpoint>, Said)> = BTreeMap::new();
-    let default = learned.iter().flat_map(|l| l.gloo.keys()).map(|(g, _)| g).min_by_key(|g| (g.len(), (*g).clone()));
+    let default =
+        heard.iter().flat_map(|h| h.learned.gloo.keys()).map(|(g, _)| g).min_by_key(|g| (g.len(), (*g).clone()));
     let Some(group) = default else { return Vec::new() };
-    for ((g, rank), found) in learned.iter().flat_map(|l| &l.gloo) {
+    for ((g, rank), found) in heard.iter().flat_map(|h| &h.learned.gloo) {
         if g == group {
             let slot = by_rank.entry(*rank).or_insert(found);
             if age(&found.1) < age(&slot.1) {
@@ -184,20 +240,35 @@ fn ranks(learned: &[Learned]) -> Vec<Participant> {
 }
 
 /// The agents of an elastic job.
-fn agents(learned: &[Learned], run: &str, names: &Names) -> Vec<Participant> {
-    let mut all: BTreeMap<(String, i64), Participant> = BTreeMap::new();
-    for job in learned.iter().filter_map(|l| l.jobs.get(run)) {
-        for (agent, first, last) in &job.agents {
-            let p = all.entry((agent.address.clone(), agent.pid)).or_insert(Participant {
-                rank: None,
-                name: Some(agent.address.clone()),
-                address: resolve(&agent.address, names),
-                joined: *first,
-                last: *last,
-            });
-            p.joined = p.joined.min(*first);
-            p.last = p.last.max(*last);
-        }
+fn agents(signs: &[Sign]) -> Vec<Participant> {
+    let agents = signs.iter().filter(|s| s.kind == crate::words::SignKind::KeepAlive);
+    agents
+        .map(|s| Participant {
+            rank: None,
+            name: s.name.clone(),
+            address: s.address,
+            joined: s.joined.time,
+            last: s.last_said,
+        })
+        .collect()
+}
+
+/// Workers that counted themselves, in that order: a store without Gloo addresses (NCCL alone) tells no ranks.
+fn workers(heard: &[Heard]) -> Vec<Participant> {
+    let mut all: BTreeMap<Endpoint, Participant> = BTreeMap::new();
+    for h in heard {
+        let Some((_, said)) = h.learned.joined_as else { continue };
+        let slot = all.entry(h.client).or_insert(Participant {
+            rank: None,
+            name: None,
+            address: Some(h.client.address),
+            joined: said.time,
+            last: h.last,
+        });
+        slot.joined = slot.joined.min(said.time);
+        slot.last = slot.last.max(h.last);
     }
-    all.into_values().collect()
+    let mut all: Vec<Participant> = all.into_values().collect();
+    all.sort_by_key(|p| (p.joined, p.address));
+    all
 }

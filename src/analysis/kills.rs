@@ -6,8 +6,9 @@ use super::prune::guessed_zone;
 use crate::clock::{Kill, Miss, Offset, boot_from_death, common_quarter_hour, log_against_capture};
 use crate::finding::Finding;
 use crate::finding::fate::{fatal_claim, is_open_claim};
-use crate::incident::{Correction, Fit, HostClocks, Whose};
+use crate::incident::{Correction, Fit, HostClocks, Ladder, Whose};
 use crate::names::{Names, short};
+use crate::net::Endpoint;
 use crate::oom::{EventTime, OomEvent, OomKind, OomSighting};
 use crate::protocol::listener::Listener;
 use crate::report::model::Clock;
@@ -54,8 +55,12 @@ pub(super) struct Told {
 /// The open claims of all hosts; of a listener that died of one, that one alone.
 pub(super) fn claims(listeners: &[Listener], findings: &[Finding], names: &Names) -> Claims {
     let mut by_host: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
+    let mut by_target: BTreeMap<Endpoint, Vec<&Finding>> = BTreeMap::new();
+    for f in findings {
+        by_target.entry(f.target).or_default().push(f);
+    }
     for l in listeners {
-        let own: Vec<&Finding> = findings.iter().filter(|f| f.target == l.endpoint).collect();
+        let own = by_target.remove(&l.endpoint).unwrap_or_default();
         let fatal = fatal_claim(l, &own);
         let open = own.iter().copied().filter(|f| is_open_claim(f) && fatal.is_none_or(|x| x.id == f.id));
         let host = names.host(l.endpoint.address).map_or_else(|| l.endpoint.address.to_string(), str::to_string);
@@ -72,6 +77,60 @@ impl Claims {
     fn of(&self, host: Option<&str>, names: &Names) -> &[Claim] {
         let Some(host) = host else { return &[] };
         self.0.get(&short(names.canonical(host))).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// Claims in order of the time at which a kill is expected of them.
+struct Aimed {
+    times: Vec<Timestamp>,
+    claims: Vec<usize>,
+    sizes: Ladder,
+}
+
+impl Aimed {
+    /// Those that their listener died of (`died`), or those that it did not.
+    fn of(claims: &[Claim], died: bool) -> Aimed {
+        let mut all: Vec<(Timestamp, usize, u64)> = Vec::new();
+        for (i, c) in claims.iter().enumerate().filter(|(_, c)| c.died.is_some() == died) {
+            all.extend(c.sizes.iter().map(|s| (c.died.unwrap_or(c.at), i, *s)));
+        }
+        all.sort_unstable();
+        let sizes = Ladder::new(all.iter().map(|(.., s)| *s).collect());
+        Aimed { times: all.iter().map(|(t, ..)| *t).collect(), claims: all.iter().map(|(_, i, _)| *i).collect(), sizes }
+    }
+
+    /// The claims nearest to `time` before it and after it that a process of so many bytes fits.
+    fn nearest(&self, time: Timestamp, total_vm: u64) -> impl Iterator<Item = usize> {
+        let (at, sizes) = (self.times.partition_point(|t| *t < time), Fit::sizes(Some(total_vm)));
+        let found = [self.sizes.last(0, at, sizes), self.sizes.first(at, self.times.len(), sizes)];
+        found.into_iter().flatten().filter_map(|place| self.claims.get(place).copied())
+    }
+}
+
+/// The sizes of a host's claims in order: how a kill fits them is a search, not a walk through all of them.
+struct Sizes {
+    sizes: Vec<u64>,
+    /// Whether some claim has no size: it is unknown how a kill stands against that.
+    unsized_claim: bool,
+}
+
+impl Sizes {
+    fn of(claims: &[Claim]) -> Sizes {
+        let mut sizes: Vec<u64> = claims.iter().flat_map(|c| &c.sizes).copied().collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        Sizes { sizes, unsized_claim: claims.is_empty() || claims.iter().any(|c| c.sizes.is_empty()) }
+    }
+
+    /// The best fit among all claims, as [`Claim::fit`] of each would have it.
+    fn best(&self, total_vm: Option<u64>) -> Fit {
+        let unknown = if self.unsized_claim { Fit::Unknown } else { Fit::Contradicts };
+        let Some(vm) = total_vm else { return Fit::Unknown };
+        // The largest claim that the process could hold is the one that fits if any does; below it fit grows worse.
+        let at = self.sizes.partition_point(|s| *s <= vm);
+        let held =
+            at.checked_sub(1).and_then(|i| self.sizes.get(i)).map_or(Fit::Contradicts, |s| Fit::of(total_vm, *s));
+        held.max(unknown)
     }
 }
 
@@ -143,12 +202,14 @@ pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Name
     // Where every line names its zone, it may be the zone that is wrong.
     let unnamed = events.iter().any(|e| e.kind != OomKind::Gpu && guessed_zone(e));
     let concerned = |e: &OomEvent| e.kind != OomKind::Gpu && (guessed_zone(e) || !unnamed);
+    let mut aimed: BTreeMap<&str, [Aimed; 2]> = BTreeMap::new();
     for e in events.iter().filter(|e| concerned(e)) {
         let unsure = e.uncertainty_nanos as f64 / NANOS as f64;
-        for c in claims.of(e.host.as_deref(), names) {
-            if c.fit(e.total_vm_bytes) != Fit::Fits {
-                continue;
-            }
+        let own = claims.of(e.host.as_deref(), names);
+        let (Some(host), Some(vm), false) = (e.host.as_deref(), e.total_vm_bytes, own.is_empty()) else { continue };
+        let [dead, alive] = aimed.entry(host).or_insert_with(|| [Aimed::of(own, true), Aimed::of(own, false)]);
+        let near = dead.nearest(e.reaped_at.unwrap_or(e.time), vm).chain(alive.nearest(e.time, vm));
+        for c in near.filter_map(|i| own.get(i)) {
             let miss = match (c.died, e.reaped_at) {
                 (Some(died), Some(reaped)) => {
                     Miss { seconds: reaped.seconds_since(died), least: -1.0 - unsure, most: 1.0 + unsure }
@@ -210,17 +271,24 @@ pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Name
 
 /// Clocks of single hosts' logs, from the deaths of their listeners.
 pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names, told: &mut Told) {
-    let hosts: BTreeSet<String> = events.iter().filter_map(|e| e.host.clone()).collect();
+    let mut by_host: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (i, e) in events.iter().enumerate() {
+        if let Some(host) = &e.host {
+            by_host.entry(host.clone()).or_default().push(i);
+        }
+    }
     let mut found: Vec<(String, Offset, f64)> = Vec::new();
-    for host in hosts {
+    for (host, indices) in &by_host {
+        let host = host.clone();
         let own = claims.of(Some(&host), names);
         let deaths: Vec<Timestamp> = own.iter().filter_map(|c| c.died).collect();
         // A boot time or a zone that was found from the death agrees with it by its making.
         if deaths.is_empty() || !told.corrections.of(names.canonical(&host)).iter().all(|c| c.whose == Whose::Capture) {
             continue;
         }
-        let of_host = || events.iter().filter(|e| e.kind != OomKind::Gpu && e.host.as_deref() == Some(host.as_str()));
-        let fit = |e: &OomEvent| own.iter().map(|c| c.fit(e.total_vm_bytes)).max().unwrap_or(Fit::Unknown);
+        let of_host = || indices.iter().filter_map(|i| events.get(*i)).filter(|e| e.kind != OomKind::Gpu);
+        let sizes = Sizes::of(own);
+        let fit = |e: &OomEvent| sizes.best(e.total_vm_bytes);
         let Some(best) = of_host().map(fit).max().filter(|b| *b >= Fit::Unknown) else { continue };
         let fitting: Vec<&OomEvent> = of_host().filter(|e| fit(e) == best).collect();
         let kills: Vec<Kill> = fitting.iter().map(|e| Kill { at: e.time, anon_rss_bytes: e.anon_rss_bytes }).collect();
@@ -243,8 +311,10 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         if !off {
             continue;
         }
-        for e in events.iter_mut().filter(|e| e.host.as_deref() == Some(host.as_str())) {
-            moved(e, offset.seconds, offset.uncertainty);
+        for i in by_host.get(host).into_iter().flatten() {
+            if let Some(e) = events.get_mut(*i) {
+                moved(e, offset.seconds, offset.uncertainty);
+            }
         }
         let agree = found.iter().filter(|(h, o, _)| h != host && o.agrees(offset)).count();
         let text = format!(

@@ -19,6 +19,7 @@ mod prune;
 mod quiet;
 mod reading;
 mod reporting;
+mod roll;
 mod run;
 pub mod scan;
 mod sets;
@@ -26,6 +27,7 @@ mod stored;
 mod survey;
 mod track;
 mod walk;
+mod witness;
 
 pub use intake::{Batch, Intake, read_late};
 pub use learn::{Knowledge, Known, learn};

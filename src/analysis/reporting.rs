@@ -1,8 +1,8 @@
 //! From values to the report document: names, paths and words are put in here, and text from outside is cleaned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::jobs::Job;
+use super::roll;
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule, short_hash};
@@ -18,9 +18,9 @@ use crate::protocol::tcpstore::server::{Backend, MAX_KEY_BYTES, MAX_KEYS};
 use crate::report::escape::clean;
 use crate::report::model::{
     Capture, Chance, Communicator as CommunicatorOut, Coverage, Declared, Effect, Finding as FindingOut, Honours,
-    HostCoverage, Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, Job as JobOut,
-    Listener as ListenerOut, LogLine, OomEvent as OomEventOut, OuterHeader, Participant, RankAddress, Report, Scan,
-    ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
+    HostCoverage, Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, Listener as ListenerOut,
+    LogLine, OomEvent as OomEventOut, OuterHeader, RankAddress, Report, Scan, ScanSource, Sender, Sighting, Stray,
+    Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
@@ -32,7 +32,7 @@ const NAME: usize = 256;
 /// Version of the server models: it changes whenever an effect does.
 const MODEL_VERSION: &str = "1";
 
-fn text(s: &str) -> String {
+pub(super) fn text(s: &str) -> String {
     clean(s.as_bytes(), NAME)
 }
 
@@ -87,6 +87,7 @@ pub(super) fn log_input(label: &str, s: &LogSummary, trouble: Option<String>, gu
 /// The document.
 pub(super) fn report(m: Material<'_>) -> Report {
     let outer = outer_headers(&m);
+    let died: BTreeSet<Endpoint> = m.findings.iter().filter(|f| f.rule == "listener-died").map(|f| f.target).collect();
     let mut report = Report {
         tool: Tool {
             name: "rdzvscope".to_string(),
@@ -98,8 +99,14 @@ pub(super) fn report(m: Material<'_>) -> Report {
         inputs: m.inputs.clone(),
         captures: captures(&m),
         coverage: coverage(&m),
-        listeners: m.listeners.iter().map(|l| listener(&m, l)).chain(pairs(&m)).chain(nccl_listeners(&m)).collect(),
-        jobs: m.jobs.iter().map(|j| job(&m, j)).collect(),
+        listeners: m
+            .listeners
+            .iter()
+            .map(|l| listener(&m, l, &died))
+            .chain(pairs(&m))
+            .chain(nccl_listeners(&m))
+            .collect(),
+        jobs: m.jobs.iter().map(|j| roll::job(&m, j)).collect(),
         communicators: m.network.communicators.iter().map(communicator).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
@@ -254,11 +261,11 @@ fn host_of(m: &Material<'_>, endpoint: Endpoint) -> Option<String> {
     m.names.host(endpoint.address).map(text)
 }
 
-fn listener_id(endpoint: Endpoint) -> String {
+pub(super) fn listener_id(endpoint: Endpoint) -> String {
     short_hash([b"listener".as_slice(), endpoint.to_string().as_bytes()])
 }
 
-fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
+fn listener(m: &Material<'_>, l: &Listener, died: &BTreeSet<Endpoint>) -> ListenerOut {
     let spoken = l.known_by == KnownBy::Speech;
     let is_store = spoken || l.dialect().is_some();
     let validates = l.validates();
@@ -292,10 +299,7 @@ fn listener(m: &Material<'_>, l: &Listener) -> ListenerOut {
         connections: l.accepted,
         first_seen: l.first_seen,
         last_seen: l.last_seen,
-        died_at: l
-            .death
-            .map(|d| d.time)
-            .filter(|_| m.findings.iter().any(|f| f.rule == "listener-died" && f.target == l.endpoint)),
+        died_at: l.death.map(|d| d.time).filter(|_| died.contains(&l.endpoint)),
         advice: advice(l, validates, libuv),
     }
 }
@@ -311,8 +315,11 @@ fn nccl_listeners(m: &Material<'_>) -> Vec<ListenerOut> {
             *last = (*last).max(r.last);
         }
     }
-    let died =
-        |e: Endpoint| m.findings.iter().find(|f| f.target == e && f.rule == "nccl-root-died").and_then(|f| f.failed);
+    let mut gone: BTreeMap<Endpoint, Timestamp> = BTreeMap::new();
+    for f in m.findings.iter().filter(|f| f.rule == "nccl-root-died") {
+        gone.entry(f.target).or_insert(f.failed.unwrap_or(f.time));
+    }
+    let died = |e: Endpoint| gone.get(&e).copied();
     m.network
         .listeners
         .values()
@@ -374,9 +381,9 @@ fn communicator(c: &nccl::Communicator) -> CommunicatorOut {
 /// Gloo pairs that some rank connected to; the store that holds their addresses named them.
 fn pairs(m: &Material<'_>) -> Vec<ListenerOut> {
     let mut seen: BTreeMap<Endpoint, (u64, Timestamp, Timestamp)> = BTreeMap::new();
+    let stores: BTreeSet<Endpoint> = m.listeners.iter().map(|l| l.endpoint).collect();
     for r in m.sets.iter().flat_map(|s| &s.seen.records) {
-        let of_store = m.listeners.iter().any(|l| l.endpoint == r.server());
-        if r.accepted() && !of_store && m.lessons.pairs.contains_key(&r.server()) {
+        if r.accepted() && m.lessons.pairs.contains_key(&r.server()) && !stores.contains(&r.server()) {
             let (n, first, last) = seen.entry(r.server()).or_insert((0, r.first, r.last));
             *n += 1;
             *first = (*first).min(r.first);
@@ -446,26 +453,6 @@ fn scan(m: &Material<'_>, s: &super::quiet::Scan) -> Scan {
     }
 }
 
-fn job(m: &Material<'_>, j: &Job) -> JobOut {
-    JobOut {
-        protocol: Protocol::Tcpstore,
-        run_id: j.run_id.as_deref().map(text),
-        world_size: j.world_size,
-        participants: j
-            .participants
-            .iter()
-            .map(|p| Participant {
-                rank: p.rank,
-                host: p.address.and_then(|a| m.names.host(a)).map(text).or(p.name.as_deref().map(text)),
-                address: p.address.map(|a| a.to_string()),
-                joined: Some(p.joined),
-                last_seen: Some(p.last),
-            })
-            .collect(),
-        listener: Some(listener_id(j.store)),
-    }
-}
-
 type Outer<'a> = BTreeMap<(Endpoint, Endpoint), &'a FlowObservation>;
 
 /// Flows that arrived in an encapsulation.
@@ -478,7 +465,7 @@ fn outer_headers<'a>(m: &Material<'a>) -> Outer<'a> {
         .collect()
 }
 
-fn capture_path(m: &Material<'_>, p: PacketRef) -> String {
+pub(super) fn capture_path(m: &Material<'_>, p: PacketRef) -> String {
     m.captures.get(p.capture as usize).map_or_else(String::new, |(_, _, label)| text(label))
 }
 

@@ -481,6 +481,10 @@ fn untimed_note(untimed: &[OomSighting]) -> Option<String> {
 /// What the captures watched of each address.
 fn watched(sets: &[Set], read: &BTreeMap<u32, ReadCapture>, gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Watch {
     let mut watch = Watch::default();
+    let mut gaps_of: BTreeMap<(u32, Address), u64> = BTreeMap::new();
+    for o in gathered.values().flatten().filter_map(|g| g.connection.observation).filter(|o| o.gaps > 0) {
+        *gaps_of.entry((o.set, o.server().address)).or_default() += o.gaps;
+    }
     for (number, set) in sets.iter().enumerate() {
         let Some((from, to)) = set.span else { continue };
         let drops = set
@@ -492,15 +496,9 @@ fn watched(sets: &[Set], read: &BTreeMap<u32, ReadCapture>, gathered: &BTreeMap<
             .reduce(|a, b| a + b);
         let addresses: BTreeSet<_> =
             set.seen.records.iter().flat_map(|r| [r.client().address, r.server().address]).collect();
-        let mut gaps: BTreeMap<_, u64> = BTreeMap::new();
-        for g in gathered.values().flatten() {
-            if let Some(o) = g.connection.observation.filter(|o| o.set == number as u32) {
-                *gaps.entry(o.server().address).or_default() += o.gaps;
-            }
-        }
         for address in addresses {
             let own = set.own == Some(address);
-            let gaps = gaps.get(&address).copied().unwrap_or(0);
+            let gaps = gaps_of.get(&(number as u32, address)).copied().unwrap_or(0);
             watch.by_address.entry(address).or_default().push(HostWatch { from, to, own, drops, gaps });
         }
     }

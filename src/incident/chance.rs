@@ -24,8 +24,47 @@ pub struct Chance {
     pub method: String,
 }
 
-/// The chance of an incident. `days`: how many days the logs of each host reach, by short name.
-pub fn chance(incident: &Incident, events: &[OomEvent], days: &BTreeMap<String, f64>) -> Option<Chance> {
+/// How often the processes of each host are killed, by all logs; reckoned once for all incidents.
+#[derive(Debug, Default)]
+pub struct Rates<'a> {
+    /// How many days the logs of each host reach, by short name.
+    days: Option<&'a BTreeMap<String, f64>>,
+    /// Kills of each host, by short name.
+    kills: BTreeMap<String, u64>,
+    /// Hosts with logs that reach far enough.
+    hosts: usize,
+    /// Kills a day of all these together, one half added to each.
+    all: f64,
+}
+
+impl<'a> Rates<'a> {
+    /// Of all kills. `days`: how many days the logs of each host reach, by short name.
+    pub fn of(events: &[OomEvent], days: &'a BTreeMap<String, f64>) -> Rates<'a> {
+        let mut kills: BTreeMap<String, u64> = BTreeMap::new();
+        for host in events.iter().filter(|e| e.kind != OomKind::Gpu).filter_map(|e| e.host.as_deref()) {
+            *kills.entry(short(host)).or_default() += 1;
+        }
+        let known = || days.iter().filter(|(_, d)| **d >= LEAST_DAYS);
+        let all = known().map(|(h, d)| (kills.get(h).copied().unwrap_or(0) as f64 + 0.5) / d).sum();
+        Rates { days: Some(days), hosts: known().count(), kills, all }
+    }
+
+    /// Kills a day of all hosts, those of an incident (by short name) left out.
+    fn without(&self, own: &BTreeMap<String, u64>) -> f64 {
+        let day = |host: &String| self.days.and_then(|d| d.get(host)).copied().filter(|d| *d >= LEAST_DAYS);
+        let mut all = self.all;
+        for (host, n) in own {
+            if let Some(d) = day(host) {
+                all -= (*n).min(self.kills.get(host).copied().unwrap_or(0)) as f64 / d;
+            }
+        }
+        // Half a kill each is what is left at least: rounding must not take more.
+        all.max(0.0)
+    }
+}
+
+/// The chance of an incident.
+pub fn chance(incident: &Incident, events: &[OomEvent], rates: &Rates<'_>) -> Option<Chance> {
     let parts: Vec<&OomEvent> = incident.hosts.iter().filter_map(|h| events.get(h.event?)).collect();
     let hosts: std::collections::BTreeSet<String> = parts.iter().filter_map(|e| e.host.as_deref()).map(short).collect();
     if hosts.len() < 2 {
@@ -33,7 +72,7 @@ pub fn chance(incident: &Incident, events: &[OomEvent], days: &BTreeMap<String, 
     }
     let (first, last) = (parts.iter().map(|e| e.time).min()?, parts.iter().map(|e| e.time).max()?);
     let window = last.seconds_since(first).max(1.0);
-    let known: Vec<(&String, f64)> = days.iter().map(|(h, d)| (h, *d)).filter(|(_, d)| *d >= LEAST_DAYS).collect();
+    let days = rates.days?;
     if hosts.iter().any(|h| days.get(h).is_none_or(|d| *d < LEAST_DAYS)) {
         let shortest = hosts.iter().map(|h| days.get(h).copied().unwrap_or(0.0)).fold(f64::MAX, f64::min);
         return Some(Chance {
@@ -44,17 +83,12 @@ pub fn chance(incident: &Incident, events: &[OomEvent], days: &BTreeMap<String, 
             ),
         });
     }
-    let of_incident: Vec<&str> = parts.iter().map(|e| e.id.as_str()).collect();
-    let others = |host: &str| {
-        events
-            .iter()
-            .filter(|e| e.kind != OomKind::Gpu && !of_incident.contains(&e.id.as_str()))
-            .filter(|e| e.host.as_deref().is_some_and(|h| short(h) == host))
-            .count() as f64
-    };
+    let mut own: BTreeMap<String, u64> = BTreeMap::new();
+    for host in parts.iter().filter(|e| e.kind != OomKind::Gpu).filter_map(|e| e.host.as_deref()) {
+        *own.entry(short(host)).or_default() += 1;
+    }
     // Kills a day, of every host with logs that reach far enough.
-    let rates: Vec<f64> = known.iter().map(|(h, d)| (others(h) + 0.5) / d).collect();
-    let all: f64 = rates.iter().sum();
+    let all = rates.without(&own);
     let k = hosts.len();
     let mean = all * window / 86_400.0;
     let expected = 365.25 * all * at_least(k - 1, mean);
@@ -63,8 +97,7 @@ pub fn chance(incident: &Incident, events: &[OomEvent], days: &BTreeMap<String, 
         window,
         method: format!(
             "Poisson, with each host's own rate of other kills ({:.3} a day over {} hosts): {k} hosts within {window:.0} s",
-            all,
-            rates.len()
+            all, rates.hosts
         ),
     })
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::chance::Rates;
 use super::climb::Says;
 use super::clocks::Whose;
+use super::sent::Sent;
 use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Claims, Fit, Trigger, claimed, trigger_of};
@@ -14,7 +16,7 @@ use crate::net::{Address, Endpoint};
 use crate::oom::{OomEvent, OomKind};
 use crate::size::bytes;
 use crate::time::Timestamp;
-use crate::words::{Cause, IncidentKind, Scope, Severity, Verdict};
+use crate::words::{Cause, IncidentKind, Scope, Verdict};
 
 /// A listener's death belongs to a kill when it is seen this close to it, in seconds: the kernel needs a while to
 /// give back a terabyte, and closes sockets after that.
@@ -32,9 +34,14 @@ pub fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
     parts.extend(deaths_without_kill(e, &parts));
     parts.sort_by(|a, b| (moment(e, a), &a.host).cmp(&(moment(e, b), &b.host)));
     let groups = grouped(e, &parts);
+    let (sent, rates) = (Sent::of(e), Rates::of(e.events, e.log_days));
+    let mut parts: Vec<Option<HostPart>> = parts.into_iter().map(Some).collect();
     let mut all: Vec<Incident> = groups
         .into_iter()
-        .map(|members| assemble(e, members.into_iter().filter_map(|i| parts.get(i).cloned()).collect()))
+        .map(|members| {
+            let own = members.into_iter().filter_map(|i| parts.get_mut(i)?.take()).collect();
+            assemble(e, &sent, &rates, own)
+        })
         .collect();
     all.extend(super::nccl::incidents(e));
     all.sort_by(|a, b| (a.start, &a.id).cmp(&(b.start, &b.id)));
@@ -211,15 +218,21 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
         sent.entry(f.target).or_default().push(f);
         places.entry(&f.id).or_insert(i);
     }
+    let mut kills: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
+    for v in e.events.iter().filter(|v| v.kind != OomKind::Gpu) {
+        // Events are in order of time.
+        if let Some(host) = v.host.as_deref() {
+            kills.entry(e.names.key(host)).or_default().push(v.time);
+        }
+    }
     let mut deaths = Vec::new();
     for l in e.listeners {
         let host = e.host_of(l.endpoint.address);
         let Some(death) = l.death else { continue };
         // A kill that the log does tell of is judged by itself, even where nothing explains it.
-        let told = e.events.iter().any(|v| {
-            v.kind != OomKind::Gpu
-                && v.host.as_deref().is_some_and(|h| e.names.same(h, &host))
-                && death.time.seconds_since(v.time).abs() <= DEATH_SECONDS
+        let told = kills.get(&e.names.key(&host)).is_some_and(|times| {
+            let from = times.partition_point(|t| death.time.seconds_since(*t) > DEATH_SECONDS);
+            times.get(from).is_some_and(|t| t.seconds_since(death.time) <= DEATH_SECONDS)
         });
         if told || explained.contains(host.as_str()) {
             continue;
@@ -335,7 +348,7 @@ fn grouped(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
-fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
+fn assemble(e: &Evidence<'_>, sent: &Sent<'_>, rates: &Rates<'_>, hosts: Vec<HostPart>) -> Incident {
     let triggers: Vec<&Finding> =
         hosts.iter().filter_map(|h| h.trigger.as_ref()).map(|t| &e.findings[t.finding]).collect();
     let earliest = triggers.iter().min_by_key(|f| (f.time, &f.id));
@@ -353,7 +366,7 @@ fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
     let sources: BTreeSet<Address> = triggers.iter().map(|f| f.source.address).collect();
     let source = (sources.len() == 1).then(|| sources.first().copied()).flatten();
     let tool = triggers.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
-    let cause = cause(e, &triggers, source);
+    let cause = cause(sent, &triggers, source);
     let mut incident = Incident {
         id,
         kind: if first_event.is_some() { IncidentKind::Oom } else { IncidentKind::ListenerDeath },
@@ -362,7 +375,7 @@ fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
         start,
         end,
         chance: None,
-        survivors: survivors(e, &hosts, &sources),
+        survivors: survivors(e, sent, &hosts, &sources),
         hosts,
         source,
         tool,
@@ -370,7 +383,7 @@ fn assemble(e: &Evidence<'_>, hosts: Vec<HostPart>) -> Incident {
         summary: String::new(),
         settled_by: Vec::new(),
     };
-    incident.chance = super::chance::chance(&incident, e.events, e.log_days);
+    incident.chance = super::chance::chance(&incident, e.events, rates);
     incident.settled_by = summary::settled_by(e, &incident);
     incident.summary = summary::summary(e, &incident);
     incident
@@ -392,7 +405,7 @@ fn overall(scope: Scope, hosts: &[HostPart]) -> Verdict {
     }
 }
 
-fn cause(e: &Evidence<'_>, triggers: &[&Finding], source: Option<Address>) -> Cause {
+fn cause(sent: &Sent<'_>, triggers: &[&Finding], source: Option<Address>) -> Cause {
     if triggers.is_empty() {
         return Cause::Unknown;
     }
@@ -401,13 +414,5 @@ fn cause(e: &Evidence<'_>, triggers: &[&Finding], source: Option<Address>) -> Ca
     }
     // A scanner shows itself by a tool's probes, or by trying several things or places.
     let probes = triggers.iter().any(|f| f.stray.as_ref().is_some_and(|s| s.tool.is_some()));
-    let tried = |a: Address| {
-        e.findings
-            .iter()
-            .filter(|f| f.source.address == a && f.stray.is_some() && f.severity >= Severity::Notice)
-            .map(|f| (f.target, f.bytes.clone()))
-            .collect::<BTreeSet<_>>()
-            .len()
-    };
-    if probes || source.is_some_and(|a| tried(a) > 1) { Cause::Scan } else { Cause::ForeignClient }
+    if probes || source.is_some_and(|a| sent.tried_several(a)) { Cause::Scan } else { Cause::ForeignClient }
 }

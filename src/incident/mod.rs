@@ -5,7 +5,9 @@ mod climb;
 mod clocks;
 mod coverage;
 mod group;
+mod ladder;
 mod nccl;
+mod sent;
 mod summary;
 mod survivor;
 mod trigger;
@@ -26,6 +28,7 @@ use crate::words::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
 pub use clocks::{Correction, HostClocks, Whose};
 pub use coverage::{HostWatch, Watch};
 pub use group::incidents;
+pub(crate) use ladder::Ladder;
 pub use survivor::Survivor;
 pub use trigger::{Claims, Fit, Trigger, trigger_of};
 

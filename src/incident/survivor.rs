@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::sent::Sent;
 use super::{Evidence, HostPart};
 use crate::finding::Finding;
 use crate::finding::fate::{is_open_claim, largest_claim};
@@ -23,13 +24,18 @@ pub struct Survivor {
 }
 
 /// The listeners, on other hosts than the failed ones, that the same sources sent something to.
-pub(crate) fn survivors(e: &Evidence<'_>, failed: &[HostPart], sources: &BTreeSet<Address>) -> Vec<Survivor> {
+pub(crate) fn survivors(
+    e: &Evidence<'_>,
+    sent: &Sent<'_>,
+    failed: &[HostPart],
+    sources: &BTreeSet<Address>,
+) -> Vec<Survivor> {
     if sources.is_empty() {
         return Vec::new();
     }
     let dead: BTreeSet<&str> = failed.iter().map(|h| h.host.as_str()).collect();
     let mut by_listener: BTreeMap<Endpoint, Vec<&Finding>> = BTreeMap::new();
-    for f in e.findings.iter().filter(|f| sources.contains(&f.source.address)) {
+    for f in sent.by(sources) {
         if !dead.contains(e.host_of(f.target.address).as_str()) {
             by_listener.entry(f.target).or_default().push(f);
         }

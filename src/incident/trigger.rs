@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
+use super::ladder::Ladder;
 use crate::finding::Finding;
 use crate::finding::fate::{is_open_claim, largest_claim};
+use crate::net::Endpoint;
 use crate::oom::OomEvent;
+use crate::protocol::listener::Listener;
+use crate::time::Timestamp;
 use crate::words::Outcome;
 
 /// A process that holds a claim and nothing unusual besides has at most this much address space more: the CUDA
@@ -35,6 +39,21 @@ impl Fit {
             Some(_) => Fit::Unrelated,
         }
     }
+
+    /// The least and the largest claim that a process of `total_vm` bytes fits; all, where its size is not known.
+    pub(crate) fn sizes(total_vm: Option<u64>) -> (u64, u64) {
+        let Some(vm) = total_vm else { return (0, u64::MAX) };
+        // What fits, fits all the better the nearer it is to total-vm.
+        let (mut no, mut yes) = (vm.saturating_sub(BESIDES_BYTES), vm);
+        if Fit::of(total_vm, no) == Fit::Fits {
+            return (no, vm);
+        }
+        while yes - no > 1 {
+            let middle = no + (yes - no) / 2;
+            if Fit::of(total_vm, middle) == Fit::Fits { yes = middle } else { no = middle }
+        }
+        (yes, vm)
+    }
 }
 
 /// A claim held to have set a kill off.
@@ -58,40 +77,79 @@ pub struct Trigger {
 /// server really has and that total-vm does not contradict. Of several the one that fits best, then the earliest: after
 /// a claim that is honoured the server reads no more.
 pub fn trigger_of(e: &Evidence<'_>, claims: &Claims, event: &OomEvent) -> Option<Trigger> {
-    let claims = claims.by_host.get(&e.names.key(event.host.as_deref()?))?;
-    // Claims are in order of time.
-    let lag = |i: &usize| e.findings.get(*i).map_or(f64::MIN, |f| event.time.seconds_since(f.time));
-    let recent = claims.get(claims.partition_point(|i| lag(i) > e.max_lag)..).unwrap_or_default();
+    let of_host = claims.by_host.get(&e.names.key(event.host.as_deref()?))?;
+    let uncertainty = event.uncertainty_nanos as f64 / 1e9;
+    let sizes = Fit::sizes(event.total_vm_bytes);
     let mut best: Option<Trigger> = None;
-    for i in recent {
-        if let Some(t) = e.findings.get(*i).and_then(|f| against(e, *i, f, event)) {
-            let better = best.as_ref().is_none_or(|b| t.fit > b.fit);
-            if better {
-                best = Some(t);
-            }
-            if best.as_ref().is_some_and(|b| b.fit == Fit::Fits) {
+    for (target, claims) in of_host {
+        // Claims are in order of time, and each of these bounds holds from one of them on.
+        let time = |i: &usize| e.findings.get(*i).map_or(Timestamp::MIN, |f| f.time);
+        let listener = e.listener(*target);
+        let early = |i: &usize| {
+            let t = time(i);
+            event.time.seconds_since(t) > e.max_lag || listener.is_some_and(|l| served(l, t, event))
+        };
+        let mut from = claims.findings.partition_point(early);
+        let to = claims.findings.partition_point(|i| event.time.seconds_since(time(i)) >= -uncertainty);
+        while let Some(at) = claims.sizes.first(from, to, sizes) {
+            let Some(index) = claims.findings.get(at).copied() else { break };
+            if best.as_ref().is_some_and(|b| b.finding <= index) {
                 break;
             }
+            if let Some(t) = e.findings.get(index).and_then(|f| against(e, index, f, event)) {
+                best = Some(t);
+                break;
+            }
+            from = at + 1;
         }
     }
     best
+}
+
+/// Whether the listener did anything between a claim at `time` and shortly before a kill: then that claim held nothing.
+fn served(l: &Listener, time: Timestamp, event: &OomEvent) -> bool {
+    let uncertainty = event.uncertainty_nanos as f64 / 1e9;
+    let (_, next) = l.silence_after(time);
+    next.is_some_and(|n| l.death.is_none_or(|d| n < d.time) && event.time.seconds_since(n) > uncertainty.max(1.0))
 }
 
 /// Open claims by the host they were sent to: a search of all findings for each kill takes minutes where an attacker
 /// sends thousands of claims and thousands of hosts fail.
 #[derive(Debug, Default)]
 pub struct Claims {
-    /// Indices of findings, ascending, by the key of the host's name.
-    by_host: BTreeMap<String, Vec<usize>>,
+    /// By the key of the host's name, then by listener.
+    by_host: BTreeMap<String, BTreeMap<Endpoint, ToListener>>,
+}
+
+/// The open claims to one listener in order of time: a place for each reading of each.
+#[derive(Debug, Default)]
+struct ToListener {
+    /// Indices of findings.
+    findings: Vec<usize>,
+    /// What each would allocate, in bytes.
+    sizes: Ladder,
 }
 
 impl Claims {
-    /// The open claims among the findings.
+    /// The open claims among the findings, which are in order of time.
     pub fn of(e: &Evidence<'_>) -> Claims {
-        let mut by_host: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut places: BTreeMap<Endpoint, Vec<(usize, u64)>> = BTreeMap::new();
         for (i, f) in e.findings.iter().enumerate().filter(|(_, f)| is_open_claim(f)) {
-            if let Some(host) = e.names.host(f.target.address) {
-                by_host.entry(e.names.key(host)).or_default().push(i);
+            let all = places.entry(f.target).or_default();
+            let from = all.len();
+            for x in f.effects.iter().filter(|x| x.outcome == Outcome::Allocates) {
+                let place = (i, x.allocates_bytes.unwrap_or(0));
+                if !all.get(from..).is_some_and(|new| new.contains(&place)) {
+                    all.push(place);
+                }
+            }
+        }
+        let mut by_host: BTreeMap<String, BTreeMap<Endpoint, ToListener>> = BTreeMap::new();
+        for (target, places) in places {
+            if let Some(host) = e.names.host(target.address) {
+                let (findings, sizes) = places.into_iter().unzip();
+                let claims = ToListener { findings, sizes: Ladder::new(sizes) };
+                by_host.entry(e.names.key(host)).or_default().insert(target, claims);
             }
         }
         Claims { by_host }
@@ -105,13 +163,8 @@ fn against(e: &Evidence<'_>, index: usize, f: &Finding, event: &OomEvent) -> Opt
         return None;
     }
     // Nothing the server did between the claim and the kill may show that it still served.
-    if let Some(l) = e.listener(f.target) {
-        let (_, next) = l.silence_after(f.time);
-        let served = next
-            .is_some_and(|n| l.death.is_none_or(|d| n < d.time) && event.time.seconds_since(n) > uncertainty.max(1.0));
-        if served {
-            return None;
-        }
+    if e.listener(f.target).is_some_and(|l| served(l, f.time, event)) {
+        return None;
     }
     let readings = f.effects.iter().enumerate().filter(|(_, x)| x.outcome == Outcome::Allocates);
     let (effect, fit) = readings
@@ -146,5 +199,10 @@ mod tests {
         assert_eq!(Fit::of(None, 1), Fit::Unknown);
         // A job of 100 GB that was sent 256 MiB did not die of these.
         assert_eq!(Fit::of(Some(100 << 30), 256 << 20), Fit::Unrelated);
+        for vm in [0, 1, 5, 63 << 20, 100 << 30, 941_138_648 * 1024, u64::MAX] {
+            let (least, most) = Fit::sizes(Some(vm));
+            assert!(most == vm && Fit::of(Some(vm), least) == Fit::Fits && Fit::of(Some(vm), most) == Fit::Fits);
+            assert!(least == 0 || Fit::of(Some(vm), least - 1) != Fit::Fits, "{vm}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::firewall;
 use super::markdown_text::{cell, code, md};
 use super::model::{Finding, Incident, IncidentHost, IncidentKind, OomEvent, Report, Severity, Workload};
+use super::roll;
 use super::size::{self, Times, Zone};
 use super::table::{by_weight, claim, endpoint, headline, place, quiet, quoted, triggers};
 
@@ -64,6 +65,7 @@ fn of_incident(report: &Report, incident: &Incident, all: &[&Incident], most: us
         lines.push(format!("- {} got the same and lived: {}", code(&survivor.host), md(&survivor.reason)));
     }
     watched(&mut lines, report);
+    jobs(&mut lines, report, &times, most);
     assumptions(&mut lines, report, incident, most);
     lines.push(String::new());
     to_do(&mut lines, report, incident);
@@ -84,6 +86,8 @@ fn of_quiet(report: &Report, most: usize) -> Vec<String> {
         report.listeners.len()
     ));
     watched(&mut lines, report);
+    let date = report.captures.iter().filter_map(|c| c.first).min();
+    jobs(&mut lines, report, &Times { zone: Zone::Utc, date: date.map(|t| Zone::Utc.date(t)) }, most);
     let mut flagged: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
     flagged.sort_by_key(|f| (std::cmp::Reverse(f.severity), f.time));
     if flagged.is_empty() {
@@ -229,6 +233,21 @@ fn watched(lines: &mut Vec<String>, report: &Report) {
         text.push_str(" Reading stopped early: this is not all.");
     }
     lines.push(text);
+}
+
+/// What the jobs' own stores tell: who fell silent, which dumps were asked for.
+fn jobs(lines: &mut Vec<String>, report: &Report, times: &Times, most: usize) {
+    let told: Vec<(&super::model::Job, Vec<String>)> =
+        report.jobs.iter().map(|j| (j, roll::troubles(report, j, times))).filter(|(_, t)| !t.is_empty()).collect();
+    for (job, troubles) in told.iter().take(most.min(2)) {
+        let shown = most.min(4);
+        let mut text: Vec<String> = troubles.iter().take(shown).map(|t| md(&t.replace(" #", " frame "))).collect();
+        if troubles.len() > shown {
+            text.push(format!("and {} more", troubles.len() - shown));
+        }
+        lines.push(format!("**{}, by its own store.** {}.", md(&roll::title(report, job)), text.join("; ")));
+    }
+    more(lines, told.len(), most.min(2), "jobs with such signs");
 }
 
 /// What the verdict rests on besides what was seen, and what would settle it.

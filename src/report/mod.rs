@@ -12,6 +12,7 @@ pub mod markdown;
 mod markdown_text;
 pub mod model;
 mod redact;
+mod roll;
 pub mod size;
 pub mod table;
 mod veil;

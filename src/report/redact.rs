@@ -26,6 +26,8 @@ pub fn redacted(report: &Report, veil: &Veil) -> Report {
     for job in &report.jobs {
         add(job.run_id.as_deref());
         job.participants.iter().for_each(|p| add(p.host.as_deref()));
+        job.signs_of_life.iter().for_each(|s| add(s.host.as_deref()));
+        job.timeline.iter().for_each(|t| add(t.host.as_deref()));
     }
     for w in report.oom_events.iter().filter_map(|e| e.workload.as_ref()) {
         add(w.id.as_deref());

@@ -5,6 +5,7 @@ use super::decoder::DecodeOptions;
 use super::dialect::Operation;
 use super::event::{DECLARED_MIN_BYTES, Direction, Event, Place, Unfinished};
 use super::field::{Blob, Field, Fixed};
+use super::key::ELASTIC_STATE;
 use super::request::{Message, Part};
 use super::watch::{Callback, Change, REGISTERED};
 use crate::time::Timestamp;
@@ -18,6 +19,8 @@ pub(super) struct Pending {
     pub(super) number: i64,
     pub(super) time: Timestamp,
     pub(super) given_up: bool,
+    /// Its first key is that of an elastic job's state.
+    pub(super) elastic: bool,
 }
 
 /// What a request means for the server's stream.
@@ -35,6 +38,7 @@ impl Expected {
             number: message.number.unwrap_or(0),
             time: message.time,
             given_up: false,
+            elastic: message.keys.first().is_some_and(|k| k.bytes.starts_with(ELASTIC_STATE)),
         };
         Expected { pending, first_time: message.first_time }
     }
@@ -192,7 +196,12 @@ impl Open {
 
     fn open_blob(&mut self, length: u64, options: &DecodeOptions) {
         let keys = matches!(self.of, Of::Request(p) if p.query == Operation::ListKeys);
-        let keep = if keys { options.keep_key_bytes } else { options.keep_value_bytes };
+        let elastic = matches!(self.of, Of::Request(p) if p.elastic);
+        let keep = match (keys, elastic) {
+            (true, _) => options.keep_key_bytes,
+            (false, true) => options.keep_message_bytes,
+            (false, false) => options.keep_value_bytes,
+        };
         let room = options.keep_message_bytes.saturating_sub(self.kept);
         let keep = if self.fields.len() < options.keep_elements { keep.min(room) } else { 0 };
         self.blob = Some(Blob::new(length, keep));

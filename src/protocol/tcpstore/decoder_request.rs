@@ -5,6 +5,7 @@ use super::decoder_requests::Signal;
 use super::dialect::Operation;
 use super::event::{DECLARED_MIN_BYTES, DECLARED_MIN_KEYS, Declared, Direction, Event, Place, Unfinished};
 use super::field::{Blob, Field, Fixed};
+use super::key::ELASTIC_STATE;
 use super::request::{Layout, Message, Part, layout};
 
 /// A message whose bytes are still coming.
@@ -112,7 +113,9 @@ impl Open {
             Part::Value => {
                 let element = if self.layout.counted { self.element } else { self.step.saturating_sub(1) as u64 };
                 declare(Part::ValueLength, DECLARED_MIN_BYTES, element);
-                self.open_blob(value, options.keep_value_bytes, self.message.values.len(), options);
+                let elastic = self.message.keys.first().is_some_and(|k| k.bytes.starts_with(ELASTIC_STATE));
+                let keep = if elastic { options.keep_message_bytes } else { options.keep_value_bytes };
+                self.open_blob(value, keep, self.message.values.len(), options);
             }
             Part::Magic | Part::Nonce => {
                 self.message.number = Some(value as i64);

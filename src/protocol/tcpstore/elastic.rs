@@ -7,11 +7,13 @@ use crate::time::Timestamp;
 
 /// The value that says "no state yet".
 const NO_STATE: &[u8] = b"Y2FuaW1hZGFt";
-/// No more agents than this are read from one state.
-const MAX_AGENTS: usize = 65_536;
+/// No more agents than this are read from one state; a pickle may name one agent as often as it has bytes.
+const MAX_AGENTS: usize = 4096;
+/// The longest name of an agent, in bytes: DNS allows 253 (RFC 1035).
+const MAX_NAME: usize = 255;
 
 /// One agent (a `torchrun` process) of an elastic job.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Agent {
     /// Its address or host name, as it gives it itself (`addr`; `fqdn` in PyTorch 1.9).
     pub address: String,
@@ -103,7 +105,7 @@ pub fn parse_elastic_state(value: &[u8]) -> Result<Option<ElasticState>, Elastic
 fn agent(pickle: &Pickle, id: Id) -> Option<Agent> {
     let address = pickle.get(id, "addr").or_else(|| pickle.get(id, "fqdn"))?;
     Some(Agent {
-        address: pickle.text(address)?.to_string(),
+        address: pickle.text(address).filter(|name| name.len() <= MAX_NAME)?.to_string(),
         pid: pickle.int(pickle.get(id, "pid")?)?,
         local_id: pickle.int(pickle.get(id, "local_id")?)?,
     })

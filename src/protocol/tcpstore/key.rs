@@ -3,6 +3,9 @@
 use super::gloo_blob::parse_gloo_blob;
 use super::unique_id::{UNIQUE_ID_BYTES, parse_nccl_unique_id};
 
+/// What the key of an elastic job's state begins with. Its value grows with the job: some 80 bytes an agent.
+pub(super) const ELASTIC_STATE: &[u8] = b"/torch.rendezvous.";
+
 /// What a key is for. Group prefixes (`/default_pg/0//cuda//…`) do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Purpose {

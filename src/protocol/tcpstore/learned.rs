@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::answer::Answer;
-use super::elastic::{Agent, ElasticState, parse_elastic_state};
+use super::attendance::ElasticJob;
+use super::elastic::parse_elastic_state;
 use super::gloo_blob::parse_gloo_blob;
-use super::key::{Purpose, purpose};
+use super::key::{ELASTIC_STATE, Purpose, purpose};
 use super::request::Message;
+use super::signs::Signs;
 use super::unique_id::{NcclUniqueId, UNIQUE_ID_BYTES, parse_nccl_unique_id};
 use super::{Field, Operation};
 use crate::net::Endpoint;
@@ -18,7 +20,7 @@ use crate::time::Timestamp;
 const PENDING: usize = 64;
 /// Ids, stores and jobs kept a connection.
 const KEPT: usize = 64;
-/// Ranks and agents kept a connection.
+/// Ranks kept a connection.
 const MEMBERS: usize = 4096;
 
 /// Where something was said.
@@ -56,17 +58,6 @@ pub struct NamedStore {
     pub said: Said,
 }
 
-/// An elastic job.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ElasticJob {
-    /// The latest state seen.
-    pub state: ElasticState,
-    /// Where that was.
-    pub said: Said,
-    /// When each agent was first and last heard of: its own heartbeats, where it gave any.
-    pub agents: Vec<(Agent, Timestamp, Timestamp)>,
-}
-
 /// What one connection taught. Bounded.
 #[derive(Clone, Default, Debug)]
 pub struct Learned {
@@ -80,6 +71,10 @@ pub struct Learned {
     pub jobs: BTreeMap<String, ElasticJob>,
     /// The highest count of `init/`: how many workers joined.
     pub joined: u64,
+    /// Where the first count of `init/` was answered, and the count: this worker's own place in the order.
+    pub joined_as: Option<(u64, Said)>,
+    /// Signs of life, of failure and of the end.
+    pub signs: Signs,
     pending: VecDeque<(u64, Vec<Field>)>,
 }
 
@@ -87,15 +82,21 @@ impl Learned {
     /// Takes note of a request: what it writes is known now, what it reads when it is answered.
     pub(super) fn request(&mut self, m: &Message) {
         let said = Said { time: m.time, packet: m.last };
+        if self.signs.request(m, said) {
+            self.remember(m);
+        }
         match m.query {
             Operation::Set | Operation::MultiSet | Operation::Append => {
                 for (key, value) in m.keys.iter().zip(&m.values) {
-                    self.value(key, value, said);
+                    self.written(key, value, said);
                 }
             }
             Operation::CompareSet => {
-                if let (Some(key), Some(desired)) = (m.keys.first(), m.values.get(1)) {
-                    self.value(key, desired, said);
+                if let (Some(key), [expected, desired]) = (m.keys.first(), m.values.as_slice()) {
+                    match purpose(&key.bytes, None) {
+                        Some(Purpose::ElasticState) => self.elastic(key, Some(expected), desired, said),
+                        _ => self.written(key, desired, said),
+                    }
                 }
                 self.remember(m);
             }
@@ -116,9 +117,15 @@ impl Learned {
         let Some(at) = self.pending.iter().position(|(id, _)| *id == a.request) else { return };
         let Some((_, keys)) = self.pending.remove(at) else { return };
         let said = Said { time: a.time, packet: a.last };
+        if a.query == Operation::Check {
+            self.signs.answer(&keys, a, said);
+            return;
+        }
         if a.query == Operation::Add {
             if keys.first().is_some_and(|k| k.bytes == b"init/") {
-                self.joined = self.joined.max(a.number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0));
+                let count = a.number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+                self.joined = self.joined.max(count);
+                self.joined_as = self.joined_as.or(Some((count, said)));
             }
             return;
         }
@@ -127,11 +134,28 @@ impl Learned {
         }
     }
 
-    fn value(&mut self, key: &Field, value: &Field, said: Said) {
-        if !key.is_whole() || !value.is_whole() || value.bytes.is_empty() {
+    /// What a client writes under a key.
+    fn written(&mut self, key: &Field, value: &Field, said: Said) {
+        if !key.is_whole() || !value.is_whole() {
             return;
         }
-        match purpose(&key.bytes, Some(&value.bytes)) {
+        let purpose = purpose(&key.bytes, Some(&value.bytes));
+        self.signs.written(purpose, &key.bytes, &value.bytes, said);
+        self.taught(purpose, key, value, said);
+    }
+
+    /// What a key holds, as an answer tells.
+    fn value(&mut self, key: &Field, value: &Field, said: Said) {
+        if key.is_whole() && value.is_whole() {
+            self.taught(purpose(&key.bytes, Some(&value.bytes)), key, value, said);
+        }
+    }
+
+    fn taught(&mut self, purpose: Option<Purpose>, key: &Field, value: &Field, said: Said) {
+        if value.bytes.is_empty() {
+            return;
+        }
+        match purpose {
             Some(Purpose::NcclUniqueId) => self.root(&key.bytes, &value.bytes, said),
             Some(Purpose::MasterAddress) => {
                 let text = String::from_utf8_lossy(&value.bytes).into_owned();
@@ -146,7 +170,7 @@ impl Learned {
                 }
             }
             Some(Purpose::GlooAddress) => self.pair(&key.bytes, &value.bytes, said),
-            Some(Purpose::ElasticState) => self.elastic(&key.bytes, &value.bytes, said),
+            Some(Purpose::ElasticState) => self.elastic(key, None, value, said),
             _ => {}
         }
     }
@@ -186,33 +210,24 @@ impl Learned {
         }
     }
 
-    fn elastic(&mut self, key: &[u8], value: &[u8], said: Said) {
-        let text = String::from_utf8_lossy(key).into_owned();
-        let Some(run_id) = text.strip_prefix("/torch.rendezvous.") else { return };
-        let Ok(Some(state)) = parse_elastic_state(value) else { return };
-        if self.jobs.len() >= KEPT && !self.jobs.contains_key(run_id) {
+    /// A state that the store holds, or (with what it expects to be there) one that an agent wants to be written.
+    fn elastic(&mut self, key: &Field, expected: Option<&Field>, value: &Field, said: Said) {
+        if !key.is_whole() || !value.is_whole() {
             return;
         }
-        let job = self.jobs.entry(run_id.to_string()).or_insert_with(|| ElasticJob {
-            state: state.clone(),
-            said,
-            agents: Vec::new(),
-        });
-        let known = state.participants.iter().map(|(a, _)| a).chain(&state.wait_list);
-        for agent in known {
-            let beat = state.last_heartbeats.iter().find(|(a, _)| a == agent).map(|(_, t)| *t);
-            let room = job.agents.len() < MEMBERS;
-            match job.agents.iter_mut().find(|(a, _, _)| a == agent) {
-                Some((_, _, last)) => *last = (*last).max(beat.unwrap_or(*last)),
-                None if room => {
-                    job.agents.push((agent.clone(), said.time, beat.unwrap_or(said.time)));
-                }
-                None => {}
-            }
+        let Some(run_id) = key.bytes.strip_prefix(ELASTIC_STATE).map(String::from_utf8_lossy) else { return };
+        let Ok(Some(state)) = parse_elastic_state(&value.bytes) else { return };
+        if self.jobs.len() >= KEPT && !self.jobs.contains_key(&*run_id) {
+            return;
         }
-        if said >= job.said {
-            job.state = state;
-            job.said = said;
+        let job = self.jobs.entry(run_id.to_string()).or_insert_with(|| ElasticJob::new(&state, said));
+        match expected {
+            Some(expected) => {
+                let before =
+                    if job.writer.is_none() { parse_elastic_state(&expected.bytes).ok().flatten() } else { None };
+                job.wanted(before.as_ref(), state, said);
+            }
+            None => job.held(state, said),
         }
     }
 }

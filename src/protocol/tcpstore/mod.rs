@@ -1,6 +1,7 @@
 //! PyTorch's TCPStore: the rendezvous store of `torch.distributed`.
 
 mod answer;
+mod attendance;
 mod decoder;
 mod decoder_answer;
 mod decoder_answers;
@@ -22,11 +23,13 @@ mod plausible;
 pub mod release;
 mod request;
 pub mod server;
+mod signs;
 mod socket_address;
 mod unique_id;
 mod watch;
 
 pub use answer::{Answer, AnswerKind};
+pub use attendance::{Attendance, ElasticJob, Turn};
 pub use decoder::{Connection, DecodeOptions};
 pub use dialect::{Dialect, Operation};
 pub use elastic::{Agent, ElasticError, ElasticState, parse_elastic_state};
@@ -36,11 +39,12 @@ pub use facts::{Decoding, Facts, FirstRequest, is_store_key};
 pub use field::Field;
 pub use gloo_blob::parse_gloo_blob;
 pub use key::{Purpose, purpose};
-pub use learned::{ElasticJob, Learned, NamedRoot, NamedStore, Said};
+pub use learned::{Learned, NamedRoot, NamedStore, Said};
 pub use narrow::{Evidence, FlowReadings, Narrowed, Partner, Reading, narrow};
 pub use pickle::PickleError;
 pub use release::Release;
 pub use request::{Message, Part, VALIDATE_MAGIC};
+pub use signs::{Pulse, Signal, Signs};
 pub use unique_id::{NcclUniqueId, UNIQUE_ID_BYTES, parse_nccl_unique_id};
 pub use watch::{Callback, Change};
 

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+/// Fields of an object that are looked through: those read here have a dozen at most, a hostile one has thousands, and
+/// is named thousands of times.
+const FIELDS: usize = 32;
+
 /// Index of a node.
 pub(super) type Id = usize;
 
@@ -89,7 +93,7 @@ impl Pickle {
             _ => return None,
         };
         let named = |key: &Id| matches!(self.node(*key), Some(Node::Text(t)) if t == name);
-        pairs.iter().find(|(key, _)| named(key)).map(|(_, value)| *value)
+        pairs.iter().take(FIELDS).find(|(key, _)| named(key)).map(|(_, value)| *value)
     }
 
     pub(super) fn int(&self, id: Id) -> Option<i64> {

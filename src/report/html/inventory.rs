@@ -2,6 +2,7 @@
 
 use super::markup::Html;
 use crate::report::model::{Input, Listener, Report};
+use crate::report::roll;
 use crate::report::size::{Times, bytes, grouped, readings, span, uncertainty};
 use crate::report::table::{dialect_words, endpoint};
 
@@ -108,8 +109,11 @@ pub(super) fn scans(h: &mut Html, report: &Report, times: &Times) {
     h.raw("</section>\n");
 }
 
+/// Jobs drawn; the others stand in the list.
+const FIGURES: usize = 8;
+
 /// Jobs and communicators.
-pub(super) fn jobs(h: &mut Html, report: &Report) {
+pub(super) fn jobs(h: &mut Html, report: &Report, times: &Times) {
     if report.jobs.is_empty() && report.communicators.is_empty() {
         return;
     }
@@ -120,7 +124,16 @@ pub(super) fn jobs(h: &mut Html, report: &Report) {
         let members: Vec<&str> =
             job.participants.iter().filter_map(|p| p.host.as_deref().or(p.address.as_deref())).take(16).collect();
         let of = job.participants.len();
-        h.leaf("li", &[], &format!("{}{run}{world}, {of} participants: {}", job.protocol, members.join(", "))).line();
+        h.raw("<li>").text(&format!("{}{run}{world}, {of} participants: {}", job.protocol, members.join(", ")));
+        let troubles = roll::troubles(report, job, times);
+        if !troubles.is_empty() {
+            h.raw("<ul>");
+            for line in troubles.iter().take(ROWS) {
+                h.leaf("li", &[], line);
+            }
+            h.raw("</ul>");
+        }
+        h.raw("</li>").line();
     }
     for c in report.communicators.iter().take(ROWS) {
         let of = c.nranks.map_or("an unknown number of".to_string(), grouped);
@@ -129,7 +142,12 @@ pub(super) fn jobs(h: &mut Html, report: &Report) {
         let magic = c.magic.as_deref().unwrap_or("id unknown");
         h.leaf("li", &[], &format!("NCCL {magic}{root}: {} of {of} ranks, {state}", c.ranks.len())).line();
     }
-    h.raw("</ul></section>\n");
+    h.raw("</ul>\n");
+    for job in report.jobs.iter().filter(|j| !j.signs_of_life.is_empty()).take(FIGURES) {
+        h.leaf("h3", &[], &format!("Who was there: {}", roll::title(report, job))).line();
+        super::timeline::of_job(h, report, job, times);
+    }
+    h.raw("</section>\n");
 }
 
 /// Clocks.

@@ -6,6 +6,7 @@ mod hex;
 mod incident;
 mod inventory;
 mod markup;
+mod roll;
 mod summary;
 mod timeline;
 mod track;
@@ -63,7 +64,7 @@ pub fn render(report: &Report) -> String {
     inventory::oom_events(&mut h, report, &times);
     inventory::listeners(&mut h, report, &times);
     inventory::scans(&mut h, report, &times);
-    inventory::jobs(&mut h, report);
+    inventory::jobs(&mut h, report, &times);
     inventory::clocks(&mut h, report);
     inventory::inputs(&mut h, report, &times);
     h.raw("</main>\n");

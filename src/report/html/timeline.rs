@@ -1,9 +1,12 @@
 //! The timeline as inline SVG: hosts as rows, time from left to right.
 
+use std::collections::BTreeSet;
+
 use super::markup::Html;
+use super::roll::rows_of_job;
 use super::track::{Band, Kind, Mark, Row, bands, extent, rows_of_findings, rows_of_incident};
 use crate::report::escape::clean;
-use crate::report::model::{Incident, Report};
+use crate::report::model::{Incident, Job, Report};
 use crate::report::size::{Times, span};
 use crate::time::{NANOS, Timestamp};
 
@@ -31,8 +34,17 @@ pub(super) fn of_findings(h: &mut Html, report: &Report, times: &Times) {
     }
 }
 
+/// Who of a job joined, and who fell silent.
+pub(super) fn of_job(h: &mut Html, report: &Report, job: &Job, times: &Times) {
+    let rows = rows_of_job(job, times);
+    if !rows.is_empty() {
+        figure(h, report, &rows, times, rows.len());
+    }
+}
+
 fn figure(h: &mut Html, report: &Report, rows: &[Row], times: &Times, hosts: usize) {
     let bands = bands(report, rows);
+    let kinds: BTreeSet<Kind> = rows.iter().flat_map(|r| r.marks.iter().map(|m| m.kind)).collect();
     let Some((first, last)) = extent(rows, &bands) else { return };
     let scale = Scale::over(first, last);
     let height = TOP + bands.len() as f64 * BAND + rows.len() as f64 * ROW + AXIS;
@@ -54,7 +66,7 @@ fn figure(h: &mut Html, report: &Report, rows: &[Row], times: &Times, hosts: usi
         y += ROW;
     }
     h.raw("</svg></div>\n");
-    legend(h);
+    legend(h, &kinds, rows);
     if hosts > rows.len() {
         let text = format!("{} more hosts are in the table.", hosts - rows.len());
         h.leaf("p", &[("class", "muted")], &text);
@@ -199,6 +211,7 @@ fn draw_row(h: &mut Html, scale: &Scale, row: &Row, y: f64, times: &Times) {
     h.line();
     // The two times that matter, below their marks and never over one another.
     let trigger = row.marks.iter().rfind(|m| m.kind == Kind::Trigger);
+    let trigger = trigger.or(row.marks.iter().rfind(|m| m.kind == Kind::Silent));
     let kill = row.marks.iter().rfind(|m| m.kind == Kind::Kill).or(row.marks.iter().rfind(|m| m.kind == Kind::Death));
     let apart = match (trigger, kill) {
         (Some(t), Some(k)) => scale.x(k.time) - scale.x(t.time) > 150.0,
@@ -239,6 +252,23 @@ fn draw_mark(h: &mut Html, x: f64, y: f64, mark: &Mark) {
         Kind::Stray => {
             h.shape("circle", &[("class", "stray"), ("cx", &n(x)), ("cy", &n(y)), ("r", "3")], title);
         }
+        Kind::Joined => {
+            let d = format!("M{} {} l9 5 l-9 5 Z", n(x - 4.5), n(y - 5.0));
+            h.shape("path", &[("class", "joined"), ("d", &d)], title);
+        }
+        Kind::Left => {
+            let d = format!("M{} {} l-9 5 l9 5 Z", n(x + 4.5), n(y - 5.0));
+            h.shape("path", &[("class", "left"), ("d", &d)], title);
+        }
+        Kind::Dump => {
+            let (x, y) = (n(x - 6.0), n(y - 6.0));
+            let place = [("class", "dumped"), ("x", &*x), ("y", &y), ("width", "12"), ("height", "12"), ("rx", "2")];
+            h.shape("rect", &place, title);
+        }
+        Kind::Silent => {
+            let d = format!("M{} {} v18 M{} {} v18", n(x - 3.0), n(y - 9.0), n(x + 3.0), n(y - 9.0));
+            h.shape("path", &[("class", "fell-silent"), ("d", &d)], title);
+        }
         Kind::Lesser => diamond(h, "lesser", x, y, 6.0, title),
         Kind::Claim => diamond(h, "claim", x, y, 7.0, title),
         Kind::Trigger => diamond(h, "trigger", x, y, 9.5, title),
@@ -269,25 +299,40 @@ fn diamond(h: &mut Html, class: &'static str, x: f64, y: f64, r: f64, title: &st
     h.shape("path", &[("class", class), ("d", &d)], title);
 }
 
-fn legend(h: &mut Html) {
+/// Only what is drawn is explained.
+fn legend(h: &mut Html, kinds: &BTreeSet<Kind>, rows: &[Row]) {
     h.raw("<figcaption class=\"legend\">\n");
     for (kind, text) in [
+        (Kind::Joined, "joined the job"),
+        (Kind::Silent, "last sign of life before keep-alives stay away"),
+        (Kind::Left, "left, or taken out"),
+        (Kind::Dump, "dump asked for, or communicator aborted"),
         (Kind::Stray, "stray, closed or ignored"),
         (Kind::Lesser, "lesser or refused claim"),
         (Kind::Claim, "claim that a server honours"),
         (Kind::Trigger, "claim that set it off"),
     ] {
+        if !kinds.contains(&kind) {
+            continue;
+        }
         key(h, text, |h| draw_mark(h, 11.0, 11.0, &Mark { kind, time: Timestamp(0), title: String::new() }));
     }
-    key(h, "listener silent", |h| {
-        h.raw("<rect class=\"silence\" x=\"0\" y=\"3\" width=\"22\" height=\"16\"></rect>");
-    });
+    if rows.iter().any(|r| r.silence.is_some()) {
+        key(h, "silent", |h| {
+            h.raw("<rect class=\"silence\" x=\"0\" y=\"3\" width=\"22\" height=\"16\"></rect>");
+        });
+    }
     for (kind, text) in [(Kind::Kill, "OOM kill"), (Kind::Death, "listener gone")] {
+        if !kinds.contains(&kind) {
+            continue;
+        }
         key(h, text, |h| draw_mark(h, 11.0, 11.0, &Mark { kind, time: Timestamp(0), title: String::new() }));
     }
-    key(h, "strangers reach the host", |h| {
-        h.raw("<rect class=\"reach\" x=\"0\" y=\"2\" width=\"22\" height=\"18\" rx=\"4\"></rect>");
-    });
+    if rows.iter().any(|r| r.scan.is_some()) {
+        key(h, "strangers reach the host", |h| {
+            h.raw("<rect class=\"reach\" x=\"0\" y=\"2\" width=\"22\" height=\"18\" rx=\"4\"></rect>");
+        });
+    }
     h.raw("</figcaption>\n");
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::report::model::{Finding, Incident, OomEvent, Report, Severity};
 use crate::report::size::{Times, bytes};
 use crate::report::table::{claim, triggers};
-use crate::time::Timestamp;
+use crate::time::{NANOS, Timestamp};
 
 /// Rows drawn; further hosts stand in the table.
 pub(super) const ROWS: usize = 60;
@@ -15,12 +15,20 @@ const MARKS: usize = 400;
 /// What a mark stands for, in the order in which they are drawn over one another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
+    /// Somebody joined a job.
+    Joined,
+    /// Somebody left a job, or was taken out of it.
+    Left,
     /// A stray that the server closes or ignores.
     Stray,
     /// A lesser or refused claim.
     Lesser,
     /// A claim that a server honours.
     Claim,
+    /// A dump was asked for, a communicator aborted.
+    Dump,
+    /// The last sign of life before keep-alives stay away.
+    Silent,
     /// The claim that set the failure off.
     Trigger,
     /// The listener's end, as the network saw it.
@@ -94,6 +102,17 @@ pub(super) fn rows_of_incident(report: &Report, incident: &Incident, times: &Tim
         let mut row = row(&survivor.host, survivor.address.as_deref(), &by_target, None, times);
         row.sub = "lived".to_string();
         rows.push(row);
+    }
+    // What the jobs' stores tell, as far as it lies about the time of the incident.
+    if let Some((from, to)) = extent(&rows, &[]) {
+        let about = (to.seconds_since(from) * 0.5).clamp(60.0, 3600.0) * NANOS as f64;
+        let span = (from.plus_nanos(-(about as i64)), to.plus_nanos(about as i64));
+        let mut told = super::roll::marks(report, span, times);
+        let addresses = incident.hosts.iter().map(|h| h.address.as_deref());
+        let addresses = addresses.chain(incident.survivors.iter().map(|s| s.address.as_deref()));
+        for (row, address) in rows.iter_mut().zip(addresses) {
+            row.marks.extend(address.and_then(|a| told.remove(a)).unwrap_or_default());
+        }
     }
     for row in &mut rows {
         finish(row);
@@ -197,7 +216,7 @@ fn kill(event: &OomEvent, times: &Times) -> String {
 }
 
 /// The heaviest marks of a row, the lightest first, so that what matters is drawn last.
-fn finish(row: &mut Row) {
+pub(super) fn finish(row: &mut Row) {
     row.marks.sort_by_key(|m| (std::cmp::Reverse(m.kind), m.time));
     row.marks.truncate(MARKS);
     row.marks.sort_by_key(|m| (m.kind, m.time));

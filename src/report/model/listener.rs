@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Protocol, Role};
+use super::{Protocol, Role, SignKind, Turn};
 use crate::time::Timestamp;
 
 /// An address and port that accepted connections, or that another stream named as doing so.
@@ -68,6 +68,68 @@ pub struct Job {
     pub participants: Vec<Participant>,
     /// The id of its store in `listeners`.
     pub listener: Option<String>,
+    /// Who showed regularly that it lives, and until when.
+    pub signs_of_life: Vec<SignOfLife>,
+    /// What happened to it, in order of time.
+    pub timeline: Vec<Moment>,
+}
+
+/// Somebody who showed regularly that it lives: an elastic agent by its keep-alives, a rank by asking for the dump flag.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct SignOfLife {
+    /// How it showed it.
+    pub kind: SignKind,
+    /// Its host's name.
+    pub host: Option<String>,
+    /// Its address.
+    pub address: Option<String>,
+    /// Its process id, as it gives it itself.
+    pub pid: Option<i64>,
+    /// The key, of those that are no agents.
+    pub key: Option<String>,
+    /// `client > store` of its own connection, where a capture holds it.
+    pub connection: Option<String>,
+    /// When it was first named, or gave its first sign.
+    pub joined: Option<Timestamp>,
+    /// When its last sign was first seen.
+    pub last_seen: Option<Timestamp>,
+    /// Its last keep-alive by its own clock.
+    pub last_keep_alive: Option<Timestamp>,
+    /// How many different signs were seen.
+    pub count: u64,
+    /// Seconds between two of them, as measured on itself.
+    pub interval_seconds: Option<f64>,
+    /// Its last sign of life, if it was silent from then on while others went on; `null` says nothing about silence.
+    pub fell_silent: Option<Timestamp>,
+    /// Whether it was the first of its job to fall silent.
+    pub first_of_job: bool,
+    /// Until when others showed what is known of it: no silence is claimed beyond.
+    pub observed_until: Option<Timestamp>,
+    /// When the others had taken it out of the rendezvous.
+    pub removed: Option<Timestamp>,
+    /// When its side closed its connection.
+    pub disconnected: Option<Timestamp>,
+    /// What all this rests on, in words.
+    pub basis: String,
+}
+
+/// What happened to a job at one moment.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Moment {
+    /// When.
+    pub time: Option<Timestamp>,
+    /// What.
+    pub kind: Turn,
+    /// The host that did it, or to which it happened.
+    pub host: Option<String>,
+    /// Its address.
+    pub address: Option<String>,
+    /// In words.
+    pub text: String,
+    /// The capture that shows it.
+    pub capture: Option<String>,
+    /// The packet of that capture.
+    pub packet: Option<u64>,
 }
 
 /// One member of a job.
@@ -83,6 +145,10 @@ pub struct Participant {
     pub joined: Option<Timestamp>,
     /// Its last packet.
     pub last_seen: Option<Timestamp>,
+    /// The last keep-alive of the elastic agent at its address, as captures show it.
+    pub last_keep_alive: Option<Timestamp>,
+    /// Since when that agent was silent while others went on; `null` says nothing about silence.
+    pub fell_silent: Option<Timestamp>,
 }
 
 /// An NCCL communicator.

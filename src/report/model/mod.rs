@@ -12,13 +12,15 @@ mod input;
 mod listener;
 
 pub use crate::words::{
-    Cause, CoverageLevel, IncidentKind, InputKind, OomKind, Outcome, Protocol, Role, Scope, Severity, Verdict,
-    WorkloadKind,
+    Cause, CoverageLevel, IncidentKind, InputKind, OomKind, Outcome, Protocol, Role, Scope, Severity, SignKind, Turn,
+    Verdict, WorkloadKind,
 };
 pub use finding::{Declared, Effect, Finding, OuterHeader, Sender, Sighting, Stray, Target};
 pub use incident::{Chance, Incident, IncidentHost, IncidentSource, LogLine, OomEvent, Survivor, Workload};
 pub use input::{Capture, Coverage, HostCoverage, Input, Interface, Tool, Totals};
-pub use listener::{Clock, Communicator, Honours, Job, Listener, Participant, RankAddress, Scan, ScanSource};
+pub use listener::{
+    Clock, Communicator, Honours, Job, Listener, Moment, Participant, RankAddress, Scan, ScanSource, SignOfLife,
+};
 
 use serde::{Deserialize, Serialize};
 

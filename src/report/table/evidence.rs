@@ -210,12 +210,16 @@ pub(in crate::report) fn endpoint(address: &str, port: Option<u16>) -> String {
 
 /// The capture's short name and the packet: `node-a.pcap #411`.
 pub(in crate::report) fn place(report: &Report, finding: &Finding) -> Option<String> {
-    let capture = finding.capture.as_deref()?;
+    finding.capture.as_deref().map(|capture| place_of(report, capture, finding.packet))
+}
+
+/// The same of any capture and packet.
+pub(in crate::report) fn place_of(report: &Report, capture: &str, packet: Option<u64>) -> String {
     let name = short_path(report, capture);
-    Some(match finding.packet {
+    match packet {
         Some(packet) => format!("{name} #{packet}"),
         None => name,
-    })
+    }
 }
 
 /// The end of a path that tells it from the report's other captures, at most 24 columns, cut in the middle.

@@ -6,6 +6,7 @@ use super::evidence::{dialect_words, endpoint};
 use super::page::{Ink, Page, count, hard, ink, notable, t};
 use crate::report::escape::clean;
 use crate::report::model::{Listener, OomEvent, Protocol, Report, Scan};
+use crate::report::roll;
 use crate::report::size;
 
 /// OOM events that no incident holds.
@@ -159,6 +160,11 @@ pub(super) fn groups(page: &mut Page, report: &Report) {
         let people = count(job.participants.len(), "participant", "participants");
         let members = if members.is_empty() { String::new() } else { format!(" ({})", members.join(", ")) };
         page.bullet(1, &format!("{}{run}{world}{store}, {people}{members}", job.protocol));
+        let troubles = roll::troubles(report, job, &page.times);
+        for line in troubles.iter().take(page.at_most(6)) {
+            page.bullet(2, line);
+        }
+        rest(page, troubles.len(), page.at_most(6));
     }
     rest(page, report.jobs.len(), page.at_most(12));
     if !report.communicators.is_empty() {

@@ -7,6 +7,7 @@ use super::page::{Ink, Page, count, ink, t};
 use crate::report::model::{
     Cause, CoverageLevel, Finding, Incident, IncidentKind, Protocol, Report, Severity, Verdict,
 };
+use crate::report::roll;
 use crate::report::size::grouped;
 
 /// Incidents, the surest first, then in order of time.
@@ -151,6 +152,11 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
     for note in report.notes.iter().filter(said) {
         page.hang(&format!("Note: {}", t(note)), 0, 2);
     }
+    for job in report.jobs.iter().filter(|j| j.signs_of_life.iter().any(|s| s.first_of_job)).take(page.at_most(3)) {
+        if let Some(line) = roll::first_silence(job, &page.times) {
+            page.hang(&ink(Ink::Bold, &format!("{}: {line}.", capital(&roll::title(report, job)))), 0, 2);
+        }
+    }
     if let Some(date) = page.times.date {
         let zone = match page.times.zone {
             crate::report::size::Zone::Utc => "UTC".to_string(),
@@ -159,6 +165,11 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
         };
         page.paragraph(&format!("Times are {zone}, of {date} where no date stands with them."));
     }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
 /// The first line when there is no incident.
