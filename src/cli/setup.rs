@@ -40,16 +40,16 @@ pub(super) struct SetupArgs {
     #[arg(long, value_name = "TIME")]
     max_lag: Option<String>,
     /// RAM and swap of a host (of all hosts, without HOST)
-    #[arg(long, value_name = "[HOST=]SIZE")]
+    #[arg(long, hide_short_help = true, value_name = "[HOST=]SIZE")]
     host_memory: Vec<String>,
     /// vm.overcommit_memory of a host (of all hosts, without HOST): 0, 1 or 2
-    #[arg(long, value_name = "[HOST=]MODE")]
+    #[arg(long, hide_short_help = true, value_name = "[HOST=]MODE")]
     overcommit: Vec<String>,
     /// Memory for flows and streams
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size)]
     memory: u64,
     /// Findings kept, the worst first
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 10_000)]
     max_findings: usize,
 }
 
