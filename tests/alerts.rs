@@ -236,6 +236,62 @@ fn a_receiver_that_is_out_of_order_holds_up_no_other_and_gets_its_alerts_later()
 }
 
 #[test]
+fn rsyslog_takes_the_structured_data_apart() {
+    let Some(daemon) = tool("rsyslogd") else { return };
+    let place = TempDir::new().unwrap();
+    let at = |name: &str| place.path().join(name).display().to_string();
+    // Where it was only unpacked, its libraries and modules lie beside it.
+    let unpacked = checkers::root().join("target/tools/usr/lib");
+    let libraries = std::fs::read_dir(&unpacked)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path())
+        .find(|p| p.join("rsyslog").is_dir());
+    let config = format!(
+        "global(workDirectory=\"{}\")\nmodule(load=\"imuxsock\" SysSock.Use=\"off\")\nmodule(load=\"mmpstrucdata\")\n\
+         input(type=\"imuxsock\" Socket=\"{}\" UseSpecialParser=\"off\" ParseHostname=\"on\" UseSysTimeStamp=\"off\")\n\
+         action(type=\"mmpstrucdata\")\n\
+         template(name=\"t\" type=\"string\" string=\"%syslogseverity-text% %app-name% %msgid% %$!rfc5424-sd%\\n\")\n\
+         action(type=\"omfile\" file=\"{}\" template=\"t\")\n",
+        place.path().display(),
+        at("log"),
+        at("out")
+    );
+    std::fs::write(at("conf"), config).unwrap();
+    let mut run = Command::new(&daemon);
+    run.args(["-n", "-f", &at("conf"), "-i", &at("pid")]);
+    if let Some(l) = libraries.filter(|_| daemon.starts_with(checkers::root())) {
+        run.env("LD_LIBRARY_PATH", &l).arg("-M").arg(l.join("rsyslog"));
+    }
+    let mut child = run.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while !place.path().join("log").exists() {
+        if begun.elapsed() > Duration::from_secs(20) || child.try_wait().unwrap().is_some() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return skipped("rsyslogd does not run here");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (_, _, errors) = pass(place.path(), &["--alert-to", &format!("syslog:{}", at("log"))]);
+    assert!(!errors.contains("not delivered"), "{errors}");
+    let mut text = String::new();
+    while !text.contains("\"kind\": \"incident\"") && begun.elapsed() < Duration::from_secs(40) {
+        std::thread::sleep(Duration::from_millis(100));
+        text = std::fs::read_to_string(at("out")).unwrap_or_default();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let claim = text.lines().find(|l| l.contains("store-claim")).unwrap_or_else(|| panic!("{text}"));
+    let data = claim.strip_prefix("crit rdzvscope finding ").unwrap_or_else(|| panic!("{claim}"));
+    let data: Value = serde_json::from_str(data).unwrap();
+    let data = &data["rdzvscope@32473"];
+    assert_eq!((&data["rule"], &data["query"]), (&"store-claim".into(), &"ADD".into()), "{data}");
+    assert!(text.contains("\"kind\": \"incident\""), "{text}");
+}
+
+#[test]
 fn the_journal_itself_takes_alerts_with_their_fields() {
     let (Some(journald), Some(journalctl)) = (tool("systemd-journald"), tool("journalctl")) else { return };
     if !is_root() {

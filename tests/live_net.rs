@@ -169,6 +169,32 @@ fn a_filter_of_ones_own_is_in_force() {
     live.end();
 }
 
+#[test]
+fn packets_that_the_kernel_drops_are_said_and_counted() {
+    let place = TempDir::new().unwrap();
+    let metrics = place.path().join("live.prom");
+    let port = serve();
+    let text = port.to_string();
+    let arguments =
+        ["-i", "lo", "--port", &text, "--buffer", "256K", "--metrics", metrics.to_str().unwrap(), "--show", "critical"];
+    let Some(live) = live(&arguments) else { return };
+    let pid = live.child.id().to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    // It does not read; what comes finds no room.
+    signal("-STOP");
+    for _ in 0..4000 {
+        drop(TcpStream::connect(("127.0.0.1", port)).unwrap());
+    }
+    signal("-CONT");
+    let told = wait(&live.errors, |l| l.contains("lo: the kernel dropped ")).expect("drops are told");
+    let number: u64 = told.split(' ').find_map(|w| w.parse().ok()).unwrap();
+    assert!(number > 1000, "{told}");
+    live.end();
+    let text = std::fs::read_to_string(metrics).unwrap();
+    let line = text.lines().find_map(|l| l.strip_prefix("rdzvscope_kernel_drops_total ")).unwrap();
+    assert!(line.parse::<u64>().unwrap() >= number, "{line}");
+}
+
 /// A folder outside `/tmp`, which commands of alerts may write to.
 fn outside() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()

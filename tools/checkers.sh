@@ -19,6 +19,12 @@ fetch promtool prometheus
 fetch amtool prometheus-alertmanager
 fetch logrotate logrotate
 fetch tcpreplay tcpreplay
+if ! command -v rsyslogd >/dev/null 2>&1; then
+    fetch rsyslogd rsyslog
+    for library in libestr libfastjson; do
+        ls "$place"/usr/lib/*/"$library".so.* >/dev/null 2>&1 || fetch none "$(apt-cache depends rsyslog | sed -n "s/.*Depends: \($library[0-9]*\)$/\1/p")"
+    done
+fi
 
 # Kubernetes' own schemas.
 if ! [ -e "$place/python/kubernetes_validate" ] && ! python3 -c 'import kubernetes_validate' 2>/dev/null; then

@@ -121,8 +121,9 @@ fn from_the_start(family: &Family) -> Vec<Labels> {
             .flat_map(|k| [Severity::Warning, Severity::Critical].map(|s| of("", s.text(), k.text())))
             .collect(),
         Family::Rule => NOTICES.iter().map(|r| of(r, "warning", "")).collect(),
-        // By rule only what was: the list names few.
-        Family::Withheld => Vec::new(),
+        Family::Withheld => {
+            (["finding", "incident", "notice"].iter()).flat_map(|k| severities().map(move |s| of("", s, k))).collect()
+        }
     }
 }
 

@@ -48,6 +48,13 @@ impl Labels {
     }
 }
 
+impl Labels {
+    /// By which it is counted where it is withheld.
+    pub(super) fn withheld(&self, kind: &str) -> Labels {
+        Labels { rule: String::new(), severity: self.severity.clone(), kind: kind.to_string() }
+    }
+}
+
 /// The counter of what is told under `kind`.
 pub(super) fn of(kind: &str) -> &'static str {
     match kind {

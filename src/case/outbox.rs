@@ -108,8 +108,10 @@ impl Case {
                 let withheld = withheld.get(&key);
                 // Once, and once more where it became graver: who looks for the grave ones must see it.
                 if earlier.as_ref() != Some(&labels) {
-                    let name = if withheld.is_some() { counter::WITHHELD } else { counter::of(told.kind) };
-                    counter::add(tx, name, &labels, 1)?;
+                    match withheld {
+                        Some(_) => counter::add(tx, counter::WITHHELD, &labels.withheld(told.kind), 1)?,
+                        None => counter::add(tx, counter::of(told.kind), &labels, 1)?,
+                    }
                 }
                 tx.execute(
                     "INSERT INTO told (id, kind, rank, time, told_at, document) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \

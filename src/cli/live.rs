@@ -99,9 +99,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = args::size)]
     case_max: u64,
     #[command(flatten)]
-    alerts: AlertArgs,
-    #[command(flatten)]
     setup: SetupArgs,
+    #[command(flatten)]
+    alerts: AlertArgs,
 }
 
 /// Runs it.

@@ -64,9 +64,9 @@ pub(super) struct Args {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    alerts: AlertArgs,
-    #[command(flatten)]
     setup: SetupArgs,
+    #[command(flatten)]
+    alerts: AlertArgs,
 }
 
 /// Runs it.
