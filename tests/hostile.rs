@@ -175,6 +175,87 @@ fn what_memory_made_the_analysis_forget_is_told() {
 }
 
 #[test]
+fn connections_all_alike_are_kept_a_few_times_and_counted() {
+    let flood = |count: u16| {
+        let mut wire = Wire::new();
+        honest(&mut wire, STORE);
+        for i in 0..count {
+            let ends = Ends((250, 5000 + i), STORE);
+            send(&mut wire, ends, &[b"GET / HTTP/1.0\r\n\r\n".to_vec()]);
+            wire.segment(STORE, ends.0, 500, 118, wire::FIN, b"");
+            wire.segment(ends.0, STORE, 118, 501, wire::FIN, b"");
+        }
+        send(&mut wire, Ends((250, 4999), STORE), &[CLAIM.to_vec()]);
+        pass(&mut wire, 5);
+        of_wire(&wire, &[])
+    };
+    let run = flood(600);
+    let strays: Vec<&Value> = run.findings().iter().filter(|f| f["stray"]["protocol"] == "HTTP").collect();
+    let occurrences: u64 = strays.iter().map(|f| f["occurrences"].as_u64().unwrap()).sum();
+    assert_eq!((strays.len(), occurrences), (256, 600), "{:#}", strays[0]);
+    assert_eq!(strays[0]["occurrences"], 345);
+    assert!(strays[0]["explanation"].as_str().unwrap().contains("344 more connections"), "{:#}", strays[0]);
+    assert_eq!((&run.json["scans"][0]["connections"], &run.json["totals"]["flows"]), (&601.into(), &603.into()));
+    assert_eq!(run.listener(("192.0.2.11", 29500))["connections"], 602);
+    assert_eq!(run.of_rule("store-claim").len(), 1, "a claim among them is never one of many");
+    // What is kept is what a smaller flood keeps: the earliest.
+    let small = flood(256);
+    let ids = |r: &Run| -> Vec<Value> {
+        r.findings().iter().filter(|f| f["stray"]["protocol"] == "HTTP").map(|f| f["id"].clone()).collect()
+    };
+    assert_eq!(ids(&small), ids(&run));
+}
+
+#[test]
+fn who_floods_pushes_out_his_own_connections() {
+    let mut wire = Wire::new();
+    honest(&mut wire, STORE);
+    // A claim that comes in two parts, with a flood of open connections between them.
+    let victim = Ends((249, 7000), STORE);
+    wire.handshake(victim);
+    wire.client(victim, 0, &CLAIM[..4]);
+    for port in 0..3000 {
+        let ends = Ends((250, 5000 + port), (99, 29500));
+        wire.handshake(ends);
+        wire.client(ends, 0, &[2]);
+    }
+    wire.client(victim, 4, &CLAIM[4..]);
+    pass(&mut wire, 5);
+    let run = of_wire(&wire, &["--memory", "8M"]);
+    assert!(run.notes().contains("Memory ran out"), "{}", run.notes());
+    assert_eq!(run.of_rule("store-claim").len(), 1, "{:#?}", run.findings());
+}
+
+#[test]
+fn claims_and_kills_of_one_host_take_time_in_proportion() {
+    let dir = tempfile::tempdir().unwrap();
+    let cost = |count: u16| {
+        let mut wire = Wire::new();
+        honest(&mut wire, STORE);
+        // Claims of twice the size that any of the killed processes had: each kill has to look for a smaller one.
+        let mut claim = vec![3u8];
+        claim.extend(2_000_000_000_000u64.to_le_bytes());
+        for i in 0..count {
+            send(&mut wire, Ends((250, 5000 + i), STORE), std::slice::from_ref(&claim));
+        }
+        let mut log = String::new();
+        let after = START + u64::from(wire.packets()) / 1000 + 2;
+        let kills = 8 * u64::from(count);
+        for i in 0..kills {
+            kill(&mut log, "node-a", i, after + i / 100);
+        }
+        let capture = wire.save(dir.path(), "x.pcap");
+        let log = save(dir.path(), "x.log", &log);
+        let hosts = save(dir.path(), "hosts", "192.0.2.11 node-a\n");
+        let arguments = ["analyze", capture.to_str().unwrap(), "--oom", &log, "--hosts", &hosts, "--format", "json"];
+        let (report, seconds) = costs(&arguments);
+        assert_eq!(report["oom_events"].as_array().unwrap().len() as u64, kills);
+        seconds
+    };
+    in_proportion(cost(1_000), cost(4_000));
+}
+
+#[test]
 fn kills_by_the_ten_thousand_take_time_in_proportion() {
     let dir = tempfile::tempdir().unwrap();
     let cost = |count: u64, hosts: bool| {

@@ -52,7 +52,12 @@ pub(super) fn missed(set: &Set, listeners: &BTreeSet<Endpoint>) -> HashSet<Endpo
     set.seen
         .records
         .iter()
-        .filter(|r| r.state == FlowState::Dismissed && r.bytes[0] + r.bytes[1] > 0 && listeners.contains(&r.server()))
+        .filter(|r| {
+            r.state == FlowState::Dismissed
+                && !r.folded
+                && r.bytes[0] + r.bytes[1] > 0
+                && listeners.contains(&r.server())
+        })
         .filter(|r| !held.contains(&(r.client(), r.server(), r.first_packet.number)))
         .map(FlowRecord::server)
         .collect()

@@ -1,6 +1,7 @@
 //! What stores teach: the jobs they serve, and the listeners they name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::sets::Set;
 use super::witness::{self, Moment, Sign};
@@ -44,7 +45,7 @@ pub(super) struct Heard {
     pub(super) last: Timestamp,
     /// When the client's side closed it.
     pub(super) closed: Option<Timestamp>,
-    pub(super) learned: Learned,
+    pub(super) learned: Arc<Learned>,
 }
 
 /// What all stores taught together.
@@ -132,7 +133,7 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
             server: f.server(),
             last: f.record.last,
             closed: f.record.client_closed(),
-            learned: learned.clone(),
+            learned: Arc::clone(learned),
         });
     }
     lessons.roots = roots.into_values().map(|(store, root)| (store, root.clone())).collect();

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod curves;
+mod fold;
 mod gather;
 mod inputs;
 mod intake;

@@ -68,7 +68,12 @@ pub(super) fn missed(set: &Set, listeners: &BTreeSet<Endpoint>) -> HashSet<Endpo
     set.seen
         .records
         .iter()
-        .filter(|r| r.state == FlowState::Dismissed && r.bytes[0] + r.bytes[1] > 0 && listeners.contains(&r.server()))
+        .filter(|r| {
+            r.state == FlowState::Dismissed
+                && !r.folded
+                && r.bytes[0] + r.bytes[1] > 0
+                && listeners.contains(&r.server())
+        })
         .filter(|r| !read.contains(&(r.client(), r.first_packet.number)))
         .map(|r| r.server())
         .collect()

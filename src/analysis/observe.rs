@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fold::{Folded, Kind, kind};
 use super::gather::{Gathered, gather};
 use super::sets::Set;
 use crate::finding::{Finding, claim, fate, foreign};
@@ -14,8 +15,18 @@ use crate::protocol::observation::FlowObservation;
 use crate::stream::{Direction, PacketRef};
 
 /// The findings of all listeners and their connections, in order of time.
-pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Vec<Finding> {
+pub(super) fn findings(
+    listeners: &[Listener],
+    gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>,
+    sets: &[Set],
+) -> Vec<Finding> {
     let mut all = Vec::new();
+    // Several captures hold the same connections: the one that saw most of them counts.
+    let mut folded: BTreeMap<Kind, Folded> = BTreeMap::new();
+    for (kind, new) in sets.iter().flat_map(|s| &s.seen.folded) {
+        let slot = folded.entry(*kind).or_insert(*new);
+        *slot = Folded { count: slot.count.max(new.count), last: slot.last.max(new.last) };
+    }
     for listener in listeners {
         let Some(flows) = gathered.get(&listener.endpoint) else { continue };
         let mut own: Vec<Finding> = Vec::new();
@@ -23,6 +34,19 @@ pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec
             let mut found = claim::judge(listener, &g.connection);
             for f in &mut found {
                 add_sightings(f, g);
+            }
+            if !folded.is_empty() && !found.is_empty() {
+                let more = g.connection.observation.and_then(kind).and_then(|k| folded.remove(&k));
+                for (f, more) in found.iter_mut().zip(more) {
+                    f.occurrences += more.count;
+                    f.explanation.push_str(&format!(
+                        " {} more connection{} of this source like this one {} counted here only; the last of them began at {}.",
+                        more.count,
+                        if more.count == 1 { "" } else { "s" },
+                        if more.count == 1 { "is" } else { "are" },
+                        more.last
+                    ));
+                }
             }
             own.append(&mut found);
         }

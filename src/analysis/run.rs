@@ -120,7 +120,7 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
     let gathered = gather::gather(&sets, &stores, &names);
     let studied = gather::studied(&sets, &gathered, options, &lessons, &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
-    let mut findings = observe::findings(&studied, &gathered);
+    let mut findings = observe::findings(&studied, &gathered, &sets);
     findings.extend(quiet::findings(&studied, &gathered));
     findings.extend(network.findings.iter().cloned());
     findings.extend(observe::misdirected(&sets, &names));

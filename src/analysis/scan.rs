@@ -1,14 +1,17 @@
 //! One capture set, packet by packet: records for every flow, decoders for those that may matter.
 
-use std::collections::{BTreeMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use crate::capture::Packet;
 use crate::frame::{Checksum, Decoder, Frame, Segment, glance, verify_checksum};
-use crate::net::Endpoint;
+use crate::net::{Address, Endpoint};
 use crate::protocol::observation::FlowObservation;
 use crate::stream::{Activity, FlowRecord, FlowState, FlowTable, PacketRef, PortSet};
 use crate::time::Timestamp;
 
+use super::fold::{Fate, Folder};
+pub use super::fold::{Folded, Kind};
 use super::track::{Interest, Tracked};
 
 /// Magics that are remembered; a host runs a few communicators.
@@ -55,6 +58,8 @@ pub struct SetObservations {
     pub records: Vec<FlowRecord>,
     /// The flows that were decoded.
     pub flows: Vec<FlowObservation>,
+    /// Decoded flows that are like others in `flows`, by kind.
+    pub folded: BTreeMap<Kind, Folded>,
     /// When each listener of a decoded flow sent anything.
     pub activity: BTreeMap<Endpoint, Activity>,
     /// Counters.
@@ -82,6 +87,9 @@ struct Flows {
     tracked_bytes: usize,
     activity: BTreeMap<Endpoint, Activity>,
     done: Vec<FlowObservation>,
+    folder: Folder,
+    /// Flows that made room for earlier ones of their kind.
+    replaced: Vec<(Timestamp, PacketRef)>,
     /// Flows that ended early, and where in `done` they are.
     early: Vec<(u32, usize)>,
     /// Magics of NCCL's communicators so far: their later connections are known by them at once, and the set need not
@@ -123,6 +131,8 @@ impl SetScan {
                 tracked_bytes: 0,
                 activity: BTreeMap::new(),
                 done: Vec::new(),
+                folder: Folder::default(),
+                replaced: Vec::new(),
                 early: Vec::new(),
                 magics: HashSet::new(),
                 counters: ScanCounters::default(),
@@ -246,8 +256,14 @@ impl SetScan {
         flows.counters.evicted_flows = flows.table.evicted();
         flows.done.sort_by_key(|f| (f.record.first, f.record.first_packet));
         debug_assert_eq!(self.set, flows.set);
+        let mut records = flows.table.into_records();
+        flows.replaced.sort_unstable();
+        for r in records.iter_mut().filter(|_| !flows.replaced.is_empty()) {
+            r.folded |= flows.replaced.binary_search(&(r.first, r.first_packet)).is_ok();
+        }
         SetObservations {
-            records: flows.table.into_records(),
+            records,
+            folded: flows.folder.finish(),
             flows: flows.done,
             activity: flows.activity,
             counters: flows.counters,
@@ -390,10 +406,24 @@ impl Flows {
         record.state = FlowState::Dismissed;
         if decided {
             let observation = tracked.finish(record.clone(), self.set);
-            self.done.push(observation);
+            self.keep(flow, observation);
         } else if self.options.keep_heads {
             let heads = tracked.heads();
             record.set_heads(Some(heads));
+        }
+    }
+
+    /// Keeps an observation, unless it is one of many alike.
+    fn keep(&mut self, flow: u32, observation: FlowObservation) {
+        match self.folder.take(&observation, self.done.len()) {
+            Fate::Keep => self.done.push(observation),
+            Fate::Fold => self.table.record_mut(flow).folded = true,
+            Fate::Replace(at) => {
+                if let Some(slot) = self.done.get_mut(at) {
+                    let later = std::mem::replace(slot, observation);
+                    self.replaced.push((later.record.first, later.record.first_packet));
+                }
+            }
         }
     }
 
@@ -412,22 +442,42 @@ impl Flows {
         }
     }
 
-    /// Gives up the eighth of the tracked flows that has been idle longest, by packet time.
+    /// Makes room for an eighth of the tracked flows. Those that have ended go first: they lose nothing. Then flows are
+    /// given up, of the source that has the most of them the one that has been idle longest, by packet time: whoever
+    /// floods pushes out his own.
     fn shed(&mut self, newest: usize) {
-        let mut idle: Vec<(Timestamp, usize)> = self
+        let open =
+            || self.tracked.iter().enumerate().filter_map(|(i, t)| t.as_ref().map(|t| (i, self.table.record(t.flow))));
+        let now = self
             .tracked
-            .iter()
-            .enumerate()
-            .filter_map(|(i, t)| t.as_ref().map(|t| (self.table.record(t.flow).last, i)))
-            .filter(|(_, i)| *i != newest)
-            .collect();
-        idle.sort_unstable();
-        idle.truncate((idle.len() / 8).max(1));
-        for (_, slot) in idle {
-            if let Some(tracked) = self.tracked[slot].as_ref() {
+            .get(newest)
+            .and_then(Option::as_ref)
+            .map_or(Timestamp::MIN, |t| self.table.record(t.flow).last);
+        let mut wanted = (open().count() / 8).max(1);
+        let ended = |r: &FlowRecord| {
+            let closed = r.fin.iter().all(|t| t.get().is_some()) || r.rst.iter().any(|t| t.get().is_some());
+            // A retransmission may follow the last FIN.
+            closed && now.seconds_since(r.last) > 1.0
+        };
+        let over: Vec<usize> = open().filter(|(i, r)| *i != newest && ended(r)).map(|(i, _)| i).collect();
+        let mut by_source: BTreeMap<Address, BinaryHeap<Reverse<(Timestamp, usize)>>> = BTreeMap::new();
+        for (i, r) in open().filter(|(i, r)| *i != newest && !ended(r)) {
+            by_source.entry(r.client().address).or_default().push(Reverse((r.last, i)));
+        }
+        wanted = wanted.saturating_sub(over.len());
+        over.into_iter().for_each(|slot| self.close(slot));
+        let mut largest: BinaryHeap<(usize, Reverse<Address>)> =
+            by_source.iter().map(|(source, flows)| (flows.len(), Reverse(*source))).collect();
+        while wanted > 0 {
+            let Some((_, Reverse(source))) = largest.pop() else { break };
+            let Some(flows) = by_source.get_mut(&source) else { break };
+            let Some(Reverse((_, slot))) = flows.pop() else { break };
+            largest.push((flows.len(), Reverse(source)));
+            if let Some(tracked) = self.tracked.get(slot).and_then(Option::as_ref) {
                 self.counters.evicted_bytes += tracked.bytes() as u64;
             }
             self.close(slot);
+            wanted -= 1;
         }
     }
 }

@@ -11,6 +11,7 @@ use super::progress::Progress;
 use super::scan::{ScanOptions, SetObservations, SetScan};
 use crate::capture::{Limits, Packet, Reader, Summary};
 use crate::net::{Address, Endpoint};
+use crate::stream::PacketRef;
 use crate::time::Timestamp;
 
 /// One capture.
@@ -106,6 +107,12 @@ pub(super) struct Set {
 impl Set {
     /// Puts what a second reading made of the flows to `listeners` in the place of the first.
     pub(super) fn take_again(&mut self, listeners: &HashSet<Endpoint>, again: SetObservations) {
+        let folded: HashSet<PacketRef> = again.records.iter().filter(|r| r.folded).map(|r| r.first_packet).collect();
+        for r in self.seen.records.iter_mut().filter(|_| !folded.is_empty()) {
+            r.folded |= folded.contains(&r.first_packet);
+        }
+        self.seen.folded.retain(|(server, ..), _| !listeners.contains(server));
+        self.seen.folded.extend(again.folded);
         self.seen.flows.retain(|f| !listeners.contains(&f.server()));
         self.seen.flows.extend(again.flows);
         self.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));

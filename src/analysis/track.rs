@@ -3,7 +3,7 @@
 use crate::frame::{OuterLayer, Segment};
 use crate::protocol::nccl;
 use crate::protocol::observation::{FlowObservation, Kept, Overlap};
-use crate::protocol::tcpstore::{Candidates, Decoding, Dialect, first_bytes};
+use crate::protocol::tcpstore::{Candidates, Decoding, Dialect, Facts, first_bytes};
 use crate::stream::{
     Assembler, AssemblerLimits, Chunk, Direction, Event, FlowRecord, HEAD_BYTES, Heads, PacketRef, Piece,
 };
@@ -403,10 +403,13 @@ impl Tracked {
             assembler.finish(&mut |event| self.heard.event(direction, event, keeper, record.last));
         }
         let Heard { readings, nccl, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
-        let [a, b] = self.sides;
+        let [mut a, mut b] = self.sides;
+        a.keeper.kept.shrink_to_fit();
+        b.keeper.kept.shrink_to_fit();
         // Collected in place they would keep the room of the decoders they come from, for as long as the analysis runs.
         let mut store = Vec::with_capacity(readings.len());
         store.extend(readings.into_iter().map(Decoding::end));
+        Facts::share(&mut store);
         FlowObservation {
             record,
             set,

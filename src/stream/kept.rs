@@ -125,6 +125,7 @@ impl FlowRecord {
             client_is_low,
             direction_known: flags & 1 != 0,
             live: flags & 2 != 0,
+            folded: false,
             syn_maker: match flags >> 6 {
                 1 => SynMaker::Nmap,
                 2 => SynMaker::Masscan,
@@ -203,6 +204,7 @@ mod tests {
             client_is_low,
             direction_known: true,
             live: true,
+            folded: false,
             syn_maker: SynMaker::Masscan,
             isn_seen: [true, false],
             isns: [7, 8],

@@ -183,6 +183,8 @@ pub struct FlowRecord {
     /// Whether a SYN or SYN-ACK says who opened it; otherwise the direction is a guess from the ports.
     pub direction_known: bool,
     pub(crate) live: bool,
+    /// It was decoded, and is like others that were kept: it is known by their number.
+    pub folded: bool,
     /// Who made the first SYN, where its marks tell.
     pub syn_maker: SynMaker,
     pub(crate) isn_seen: [bool; 2],

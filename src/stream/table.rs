@@ -222,6 +222,7 @@ impl FlowTable {
             client_is_low: src_is_low == src_is_client,
             direction_known: known,
             live: true,
+            folded: false,
             syn_maker: SynMaker::Unknown,
             isn_seen: [false; 2],
             isns: [0; 2],

@@ -1,5 +1,7 @@
 //! What one dialect's decoder makes of one connection, condensed.
 
+use std::sync::Arc;
+
 use super::event::{Declared, Event, Place, Unfinished, ValidateFault};
 use super::learned::Learned;
 use super::narrow::Reading;
@@ -32,7 +34,7 @@ pub struct Facts {
     /// What speaks for and against the dialect.
     pub reading: Reading,
     /// What it teaches of other listeners and of the job.
-    pub learned: Learned,
+    pub learned: Arc<Learned>,
     /// Complete requests.
     pub requests: u64,
     /// Of these: VALIDATE and PING, which say nothing of what the client wants.
@@ -76,7 +78,7 @@ impl Facts {
         Facts {
             dialect,
             reading: Reading::default(),
-            learned: Learned::default(),
+            learned: Arc::default(),
             requests: 0,
             greetings: 0,
             answers: 0,
@@ -98,11 +100,30 @@ impl Facts {
         }
     }
 
+    /// Lets go of what only a growing reading needs: facts are kept as long as the analysis runs.
+    fn settle(&mut self) {
+        Arc::make_mut(&mut self.learned).settle();
+        self.reading.queries.shrink_to_fit();
+        self.declared.shrink_to_fit();
+    }
+
+    /// Readings in several dialects that taught the same share it.
+    pub fn share(all: &mut [Facts]) {
+        for i in 1..all.len() {
+            let (before, rest) = all.split_at_mut(i);
+            if let Some(this) = rest.first_mut()
+                && let Some(same) = before.iter().find(|f| f.learned == this.learned)
+            {
+                this.learned = Arc::clone(&same.learned);
+            }
+        }
+    }
+
     fn note(&mut self, event: Event) {
         self.reading.see(&event);
         match event {
             Event::Request(message) => {
-                self.learned.request(&message);
+                Arc::make_mut(&mut self.learned).request(&message);
                 self.requests += 1;
                 self.operations |= 1 << message.query as u32;
                 if matches!(message.query, Operation::Validate | Operation::Ping) {
@@ -125,7 +146,7 @@ impl Facts {
                 }
             }
             Event::Answer(answer) => {
-                self.learned.answer(&answer);
+                Arc::make_mut(&mut self.learned).answer(&answer);
                 self.answers += 1;
             }
             Event::Callback(_) => self.answers += 1,
@@ -225,6 +246,7 @@ impl Decoding {
         for direction in [Direction::ToServer, Direction::ToClient] {
             self.connection.end(side(direction), &mut |e| facts.note(e));
         }
+        facts.settle();
         self.facts
     }
 }

@@ -59,7 +59,7 @@ pub struct NamedStore {
 }
 
 /// What one connection taught. Bounded.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Learned {
     /// Bootstrap roots.
     pub roots: Vec<NamedRoot>,
@@ -103,6 +103,23 @@ impl Learned {
             Operation::Get | Operation::MultiGet | Operation::Add => self.remember(m),
             _ => {}
         }
+    }
+
+    /// The connection has ended: no answer will come.
+    pub(super) fn settle(&mut self) {
+        self.pending = VecDeque::new();
+        self.roots.shrink_to_fit();
+        self.signs.signals.shrink_to_fit();
+    }
+
+    /// Whether it tells anything that another connection from the same host does not.
+    pub fn teaches(&self) -> bool {
+        !self.roots.is_empty()
+            || !self.stores.is_empty()
+            || !self.gloo.is_empty()
+            || !self.jobs.is_empty()
+            || self.signs.signal_count > 0
+            || !self.signs.pulses.is_empty()
     }
 
     fn remember(&mut self, m: &Message) {
