@@ -45,9 +45,10 @@ bench: build
 	sh tools/bench.sh $(BIN)
 
 # A minute for each fuzz target; needs the nightly toolchain and cargo-fuzz.
+FUZZ_SECONDS ?= 60
 fuzz-smoke:
-	for t in capture frame stream store nccl oom; do \
-	  $(CARGO) +nightly fuzz run $$t -- -max_total_time=60 -timeout=10 -rss_limit_mb=2048 || exit 1; \
+	for t in $$($(CARGO) +nightly fuzz list); do \
+	  $(CARGO) +nightly fuzz run $$t -- -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 || exit 1; \
 	done
 
 setup-dist:
@@ -81,8 +82,7 @@ image: dist
 
 # Licences, bans and sources of dependencies; advisories where their database can be had.
 deny:
-	cargo deny --all-features check licenses bans sources
-	cargo deny --all-features check advisories
+	@sh tools/deny.sh
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items

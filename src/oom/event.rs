@@ -131,7 +131,7 @@ impl Facts {
     }
 }
 
-/// One kill as one log tells it. Hand it to [`merge`](super::merge).
+/// One kill as one log tells it. Hand it to [`merge`](super::merge()).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OomSighting {
     pub(crate) host: Option<String>,

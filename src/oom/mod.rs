@@ -1,6 +1,6 @@
 //! Log text → OOM events.
 //!
-//! A [`Scanner`] takes one log line by line and yields [`OomSighting`]s; [`merge`] makes one [`OomEvent`] of all the
+//! A [`Scanner`] takes one log line by line and yields [`OomSighting`]s; [`merge()`] makes one [`OomEvent`] of all the
 //! sightings of one kill, in however many logs. Nothing here opens a file or reads a clock.
 //!
 //! A line passes these stages: `prefilter` (may it speak of an OOM at all?), `envelope` (whose line is it?), `format`

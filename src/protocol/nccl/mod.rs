@@ -1,7 +1,7 @@
 //! NCCL's out-of-band TCP protocol, 2.4 to 2.32: bootstrap root, reply, ring and peer listeners, proxy service,
 //! NET/Socket, RAS.
 //!
-//! [`first_bytes`] knows a connection on any port; [`Decoding`] reads one into [`Facts`]; [`study`] makes listeners
+//! [`first_bytes()`] knows a connection on any port; [`Decoding`] reads one into [`Facts`]; [`study`] makes listeners
 //! and communicators of all facts at once; [`Network::judge`] says what strays did to them. [`Server`] is the model
 //! behind the verdicts.
 

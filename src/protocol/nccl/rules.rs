@@ -20,7 +20,7 @@ pub struct RuleText {
 const KEEP_OUT: &str = "Keep scanners and health checks off the training network's ephemeral ports (firewall, scan \
 exclusions); NCCL 2.30.7 and later tolerate most strays.";
 
-/// Every rule that [`judge`](super::judge) names, in order of id.
+/// Every rule that [`judge`](super::judge()) names, in order of id.
 pub const RULES: &[RuleText] = &[
     RuleText {
         id: "nccl-accept-failed",

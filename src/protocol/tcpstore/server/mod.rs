@@ -1,7 +1,7 @@
 //! What a TCPStore server of any release does with any bytes: no I/O, no clock, no memory sized by a claim.
 //!
 //! [`step`] hands one received segment to a [`Store`] and returns the [`Action`]s of the server; [`open`] and [`hang_up`] are
-//! the two ends of a connection. [`verdict`] wraps them: what comes of this connection, in one word and in plain words.
+//! the two ends of a connection. [`verdict()`] wraps them: what comes of this connection, in one word and in plain words.
 //!
 //! Two servers exist. *poll* (all releases): one thread, blocking reads, containers sized by the declared length before the
 //! data arrives; an incomplete request holds the whole store. *libuv* (2.2 and later): limits, an event loop, a buffer for
