@@ -2,7 +2,7 @@
 # setup.sh build|test: installs what is missing, by the package manager, on Debian and its relatives.
 #
 # build: a C compiler (zstd and xz are compiled in) and libpcap's headers. test: besides, the programs that tests compare
-# with (tshark, nmap, tcpdump) or run on (python3). Tests skip a comparison, and say so, where its program is missing.
+# with (tshark, nmap, tcpdump, nft, masscan, suricata) or run on (python3). Tests skip a comparison, and say so, where its program is missing.
 set -eu
 
 want="${1:-build}"
@@ -21,6 +21,12 @@ if [ "$want" = test ]; then
     need nmap nmap
     need tcpdump tcpdump
     need python3 python3
+    need nft nftables
+    need masscan masscan
+    # Not in every release of Debian; the test that wants it says so.
+    if ! command -v suricata >/dev/null 2>&1 && apt-cache policy suricata 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+        missing="$missing suricata"
+    fi
 fi
 
 if [ -n "$missing" ]; then

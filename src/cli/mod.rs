@@ -2,17 +2,20 @@
 
 mod analyze;
 mod args;
+mod attest;
 mod case;
 mod complete;
 mod decoy;
 mod doctor;
 mod exit;
 mod explain;
+mod inventory;
 #[cfg(feature = "live")]
 mod live;
 mod messages;
 mod oom;
 mod output;
+mod policy;
 mod prescan;
 mod report;
 mod select;
