@@ -38,6 +38,7 @@ pub mod flows;
 pub mod prescan;
 
 pub mod decoy;
+pub mod policy;
 pub mod watch;
 
 #[cfg(feature = "live")]

@@ -106,10 +106,45 @@ pub struct NetworkError {
 }
 
 impl Network {
+    /// The network of one address.
+    pub fn of(address: Address) -> Network {
+        Network { address, prefix: 128 }
+    }
+
+    /// Its first and its last address.
+    pub fn ends(&self) -> (Address, Address) {
+        let low = u128::MAX.checked_shr(self.prefix).unwrap_or(0);
+        (Address(self.address.0 & !low), Address(self.address.0 | low))
+    }
+
+    /// Whether all of `other` lies in it.
+    pub fn covers(&self, other: &Network) -> bool {
+        let (first, last) = other.ends();
+        self.contains(first) && self.contains(last)
+    }
+
+    /// The network of twice the size that it is a half of.
+    pub fn parent(&self) -> Option<Network> {
+        let least = if self.address.is_v4() { 96 } else { 0 };
+        let prefix = self.prefix.checked_sub(1).filter(|p| *p >= least)?;
+        Some(Network { address: self.ends().0, prefix })
+    }
+
     /// Whether the address lies in it.
     pub fn contains(&self, address: Address) -> bool {
         let beside = 128 - self.prefix;
         beside >= 128 || (address.0 >> beside) == (self.address.0 >> beside)
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.ends().0;
+        let (bits, above) = if self.address.is_v4() && self.prefix >= 96 { (32, 96) } else { (128, 0) };
+        match self.prefix.saturating_sub(above) {
+            length if length == bits => first.fmt(f),
+            length => write!(f, "{first}/{length}"),
+        }
     }
 }
 
@@ -153,6 +188,14 @@ mod tests {
         assert!(one.contains(of("2001:db8::1")) && !one.contains(of("2001:db8::2")));
         assert!("0.0.0.0/0".parse::<Network>().unwrap().contains(Address::v4([8, 8, 8, 8])));
         assert!("::/0".parse::<Network>().unwrap().contains(Address::v4([8, 8, 8, 8])));
+        assert!("192.0.2.0/24".parse::<Network>().unwrap().covers(&"192.0.2.128/25".parse().unwrap()));
+        assert!(!"192.0.2.128/25".parse::<Network>().unwrap().covers(&net));
+        for text in ["192.0.2.0/24", "0.0.0.0/0", "192.0.2.7", "2001:db8::/64", "2001:db8::7", "::/0"] {
+            assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
+        }
+        let parent = |t: &str| t.parse::<Network>().unwrap().parent().map(|n| n.to_string());
+        assert_eq!(parent("192.0.2.7"), Some("192.0.2.6/31".to_owned()));
+        assert_eq!((parent("0.0.0.0/0"), parent("::/0")), (None, None));
         for bad in ["", "192.0.2.0/33", "node-a", "192.0.2.0/"] {
             assert!(bad.parse::<Network>().is_err(), "{bad}");
         }

@@ -2,7 +2,8 @@
 # setup.sh build|test|dist: installs what is missing, by the package manager, on Debian and its relatives.
 #
 # build: a C compiler (zstd and xz are compiled in) and libpcap's headers. test: besides, the programs that tests compare
-# with (tshark, nmap, tcpdump) or run on (python3). dist: what packages are made with. Tests skip a comparison, and say so, where its program is missing.
+# with (tshark, nmap, tcpdump, nft, masscan, suricata) or run on (python3). dist: what packages are made with. Tests skip a
+# comparison, and say so, where its program is missing.
 set -eu
 
 want="${1:-build}"
@@ -24,6 +25,12 @@ if [ "$want" = test ]; then
     need pip3 python3-pip
     need ip iproute2
     need systemd-analyze systemd
+    need nft nftables
+    need masscan masscan
+    # Not in every release of Debian; the test that wants it says so.
+    if ! command -v suricata >/dev/null 2>&1 && apt-cache policy suricata 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+        missing="$missing suricata"
+    fi
 fi
 if [ "$want" = dist ]; then
     need python3 python3

@@ -3,6 +3,7 @@
 mod alerts;
 mod analyze;
 mod args;
+mod attest;
 mod case;
 mod complete;
 mod decoy;
@@ -10,11 +11,13 @@ mod doctor;
 mod exit;
 mod explain;
 mod help;
+mod inventory;
 #[cfg(feature = "live")]
 mod live;
 mod messages;
 mod oom;
 mod output;
+mod policy;
 mod prescan;
 mod redact;
 mod report;

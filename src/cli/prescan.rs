@@ -9,8 +9,11 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::args;
+use super::attest::{self, Paper};
 use super::exit::Exit;
+use super::inventory;
 use super::output::{complain, shown};
+use super::policy::PolicyArgs;
 use crate::analysis::Options;
 use crate::prescan::{
     Act, Advice, Behaviour, Board, Case, Fleet, Grade, Host, Page, Plan, ProbeFile, Profile, Row, advise, markdown,
@@ -26,8 +29,11 @@ use crate::protocol::tcpstore::server::Backend;
   rdzvscope prescan --capture scan.pcap --source 192.0.2.250 --pytorch all
   rdzvscope prescan --payload 0300000b06e0000000000000 --pytorch 1.13
   rdzvscope prescan --behaviour masscan --nccl root:2.26
+  rdzvscope prescan --inventory case.db --policy nmap
+  rdzvscope prescan --profile 'nmap -sV' --inventory case.db --net 192.0.2.0/24 --attest approval
 
-Exit status: 0 nothing is hurt; 1 something is killed, degraded, or gets bytes that nobody has tried; 2 nothing to try.")]
+Exit status: 0 nothing is hurt; 1 something is killed, degraded, or gets bytes that nobody has tried; 2 nothing to try.
+Of --policy and --check: 0 covered; 1 something is not; 2 trouble.")]
 pub(super) struct Args {
     /// nmap's file of service probes [default: the installed one]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]
@@ -41,8 +47,8 @@ pub(super) struct Args {
     /// What clients sent in a recorded scan (may repeat)
     #[arg(long, value_name = "CAPTURE")]
     capture: Vec<PathBuf>,
-    /// Of a capture, only what came from this address
-    #[arg(long, value_name = "ADDRESS", requires = "capture")]
+    /// The scanner: of a capture only what it sent; whom a policy shuts out
+    #[arg(long, value_name = "ADDRESS")]
     source: Option<std::net::IpAddr>,
     /// syn, connect-close, connect-hold:SECONDS, banner, or a scanner: masscan, naabu, nessus, ... (may repeat)
     #[arg(long, visible_alias = "behavior", value_name = "WHAT")]
@@ -56,8 +62,8 @@ pub(super) struct Args {
     /// Releases of NCCL, with or without a listener: 2.26, root:2.26.2, proxy:2.16, all
     #[arg(long, value_name = "LIST")]
     nccl: Option<String>,
-    /// The listeners of a report that analyze --format json wrote
-    #[arg(long, value_name = "JSON")]
+    /// The listeners of a case file, or of a report that analyze --format json wrote
+    #[arg(long, value_name = "CASE|JSON")]
     inventory: Option<PathBuf>,
     /// Ports of the stores [default: 29500,29400,23456]
     #[arg(long, value_name = "LIST", value_parser = args::ports, hide_short_help = true)]
@@ -74,6 +80,11 @@ pub(super) struct Args {
     /// Write the probes without those that kill stores (or degrade, when none kills), for nmap --versiondb
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]
     write_probes: Option<PathBuf>,
+    #[command(flatten)]
+    policies: PolicyArgs,
+    /// Write report, policies, checksums and a form to be signed into a new directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["policy", "policy_dir", "check"])]
+    attest: Option<PathBuf>,
     /// Form of the verdict
     #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
     format: Format,
@@ -120,7 +131,17 @@ struct Question {
 /// Runs it.
 pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     let host = Host { memory: a.host_memory, overcommit: a.overcommit };
-    let fleet = fleet(&a)?;
+    if a.source.is_some() && a.capture.is_empty() && a.attest.is_none() && !a.policies.wanted() {
+        bail!(
+            "--source ADDRESS says whose bytes of a --capture are meant, or whom a --policy shuts out: none of them is there"
+        );
+    }
+    let document = a.inventory.as_deref().map(inventory::load).transpose()?;
+    let fleet = fleet(&a, document.as_ref())?;
+    let scope = a.policies.scope(&fleet, document.as_ref(), a.source.map(Into::into), source(&a));
+    if a.policies.wanted() {
+        return a.policies.run(&scope, a.output.as_deref(), a.quiet);
+    }
     let question = if a.payload.is_empty() && a.capture.is_empty() && a.behaviour.is_empty() {
         probes(&a, &fleet, host)?
     } else {
@@ -130,13 +151,33 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     if let (Some(path), Some(plan)) = (&a.write_probes, &question.plan) {
         write_probes(path, plan, &advice)?;
     }
+    if let Some(directory) = &a.attest {
+        let form = |format| {
+            let mut text = Vec::new();
+            write(&a, format, &fleet, host, &question, &advice, &mut text).map(|()| text)
+        };
+        let paper = Paper {
+            report: [form(Format::Json)?, form(Format::Markdown)?],
+            tried: &question.what,
+            hosts: host.text(),
+            fleet: &fleet,
+            scope: &scope,
+            board: &question.board,
+            advice: &advice,
+            notes: fleet.notes.iter().chain(&question.notes).map(String::as_str).collect(),
+        };
+        attest::write(directory, &paper)?;
+        if !a.quiet {
+            complain(&format!("{}: report, policies, SHA256SUMS and sign-off.md are there", shown(directory)));
+        }
+    }
     if !a.quiet || a.output.is_some() {
         match &a.output {
             Some(path) => {
                 let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
-                write(&a, &fleet, host, &question, &advice, BufWriter::new(file))?;
+                write(&a, a.format, &fleet, host, &question, &advice, BufWriter::new(file))?;
             }
-            None => write(&a, &fleet, host, &question, &advice, BufWriter::new(io::stdout().lock()))?,
+            None => write(&a, a.format, &fleet, host, &question, &advice, BufWriter::new(io::stdout().lock()))?,
         }
     }
     let flagged = match question.board.worst() {
@@ -147,7 +188,16 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     Ok(Exit::of(flagged, question.trouble, false, false, false))
 }
 
-fn fleet(a: &Args) -> anyhow::Result<Fleet> {
+/// What the fleet was made from, in words.
+fn source(a: &Args) -> String {
+    let clean = |text: &str| crate::report::escape::clean(text.as_bytes(), 100);
+    let named = [("--pytorch", &a.pytorch), ("--nccl", &a.nccl)];
+    let mut parts: Vec<String> = a.inventory.iter().map(|p| shown(p)).collect();
+    parts.extend(named.iter().filter_map(|(flag, v)| Some(format!("{flag} {}", clean(v.as_deref()?)))));
+    if parts.is_empty() { "all known servers".to_owned() } else { parts.join(" ") }
+}
+
+fn fleet(a: &Args, document: Option<&serde_json::Value>) -> anyhow::Result<Fleet> {
     let mut fleet = Fleet::default();
     let mut ports: Vec<u16> = a.port.iter().flatten().copied().collect();
     if ports.is_empty() {
@@ -155,10 +205,8 @@ fn fleet(a: &Args) -> anyhow::Result<Fleet> {
         ports.sort_unstable_by_key(|p| (*p != 29_500, *p));
     }
     let backend = a.backend.map(|b| if b == Which::Poll { Backend::Poll } else { Backend::Libuv });
-    if let Some(path) = &a.inventory {
-        let text = std::fs::read(path).with_context(|| format!("{}: cannot read", shown(path)))?;
-        let document = serde_json::from_slice(&text).with_context(|| format!("{}: no JSON document", shown(path)))?;
-        fleet.inventory(&shown(path), &document)?;
+    if let (Some(path), Some(document)) = (&a.inventory, document) {
+        fleet.inventory(&shown(path), document)?;
     }
     let named = a.pytorch.is_some() || a.nccl.is_some() || a.inventory.is_some();
     let releases = match &a.pytorch {
@@ -321,6 +369,7 @@ struct Document<'a> {
 
 fn write(
     a: &Args,
+    format: Format,
     fleet: &Fleet,
     host: Host,
     q: &Question,
@@ -330,7 +379,7 @@ fn write(
     let hosts = host.text();
     let notes: Vec<String> = fleet.notes.iter().chain(&q.notes).cloned().collect();
     let page = Page { what: &q.what, hosts: &hosts, fleet, board: &q.board, advice, notes: &notes, verbose: a.verbose };
-    match a.format {
+    match format {
         Format::Table => out.write_all(table(&page).as_bytes())?,
         Format::Markdown => out.write_all(markdown(&page).as_bytes())?,
         Format::Jsonl => {

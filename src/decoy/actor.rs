@@ -5,6 +5,20 @@ use super::part::Part;
 use crate::prescan::{Host, Kind};
 use crate::protocol::tcpstore::server::{Action, ConnectionId, How, Limits, Server, Store, hang_up, open, step};
 
+/// More than a model keeps that only has to say what would happen: a client is to get back what it stored, up to the 8 MiB that the
+/// libuv server takes of a value.
+const LIMITS: Limits = Limits {
+    value_bytes: 8 << 20,
+    keys: 65_536,
+    store_bytes: 16 << 20,
+    pending_bytes: 16 << 20,
+    request_bytes: 1 << 20,
+    queue_bytes: 256 << 10,
+    reply_bytes: 10 << 20,
+    waits: 65_536,
+    connections: 16_384,
+};
+
 /// What is to be done on the wire, or noted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Deed {
@@ -33,7 +47,7 @@ impl Actor {
     pub(super) fn new(part: &Part, host: Host, empty: bool) -> Actor {
         match part.target.kind {
             Kind::Store(server) => {
-                let store = Store::new(Limits::default());
+                let store = Store::new(LIMITS);
                 let store = if empty { store } else { store.with(b"init/", b"1") };
                 Actor::Store { server: server.on(host.policy()), store: Box::new(store) }
             }

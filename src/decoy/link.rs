@@ -27,6 +27,8 @@ pub(super) struct Link {
     pub(super) opened: Timestamp,
     /// Answers that the client has not taken yet.
     pub(super) out: VecDeque<u8>,
+    /// Whether the loop is told when it can be written to.
+    pub(super) wants_writing: bool,
     /// The server has closed it, once `out` is empty.
     pub(super) closing: Option<How>,
     /// The client has closed its end.
@@ -52,6 +54,7 @@ impl Link {
             client,
             opened,
             out: VecDeque::new(),
+            wants_writing: false,
             closing: None,
             ended: None,
             received: 0,

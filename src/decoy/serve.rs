@@ -1,6 +1,6 @@
 //! The loop: one thread, sockets that do not block, bounds on everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::time::Timestamp;
 /// Bytes of one read.
 const READ: usize = 64 << 10;
 /// Answers that one connection may leave unread before it is given up.
-const UNREAD: usize = 4 << 20;
+const UNREAD: usize = 12 << 20;
 /// Bytes of answers and of what was sent, of all connections together; above, the one that holds most is given up.
 const HELD: usize = 64 << 20;
 /// Reads of one connection before the others get their turn.
@@ -89,10 +89,12 @@ pub struct Decoy {
     recorder: Option<Recorder>,
     summary: Summary,
     entries: Vec<Entry>,
-    /// Connections that had more to read when their turn was over.
-    again: Vec<u64>,
+    /// Connections that may have more to read than they had in their turn.
+    again: BTreeSet<u64>,
     /// Accepting failed for want of descriptors.
     starved: bool,
+    /// Bytes of answers that no client has read yet.
+    unread: usize,
 }
 
 impl Decoy {
@@ -123,8 +125,9 @@ impl Decoy {
             recorder: None,
             summary: Summary { r#type: "summary", ..Summary::default() },
             entries: Vec::new(),
-            again: Vec::new(),
+            again: BTreeSet::new(),
             starved: false,
+            unread: 0,
         })
     }
 
@@ -163,9 +166,7 @@ impl Decoy {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(DecoyError::Poll(e)),
             }
-            for id in std::mem::take(&mut self.again) {
-                self.readable(id, &mut buffer);
-            }
+            let again = std::mem::take(&mut self.again);
             if std::mem::take(&mut self.starved) {
                 (0..self.stages.len()).for_each(|i| self.accept(i, bounds));
             }
@@ -181,6 +182,12 @@ impl Decoy {
                             self.readable(id, &mut buffer);
                         }
                     }
+                }
+            }
+            for id in again {
+                // Unless it had its turn already.
+                if !self.again.contains(&id) {
+                    self.readable(id, &mut buffer);
                 }
             }
             self.shed();
@@ -221,10 +228,10 @@ impl Decoy {
             self.next += 1;
             let id = self.next;
             self.summary.connections += 1;
-            let token = usize::try_from(id).ok().and_then(|id| id.checked_add(self.stages.len()));
-            let registered = token.is_some_and(|t| {
-                self.poll.registry().register(&mut stream, Token(t), Interest::READABLE | Interest::WRITABLE).is_ok()
-            });
+            // For reading alone: an event that it may be written to would let it overtake clients that sent before it did.
+            let registered = self
+                .token(id)
+                .is_some_and(|t| self.poll.registry().register(&mut stream, t, Interest::READABLE).is_ok());
             let link = Link::new(id, at, stream, client, now);
             let room = registered && self.links.len() < bounds.open;
             self.links.insert(id, link);
@@ -261,13 +268,18 @@ impl Decoy {
                     }
                     let deeds = self.stages.get_mut(at).map(|s| s.actor.bytes(id, bytes)).unwrap_or_default();
                     self.act(at, deeds);
+                    // That was all, it seems. Whether more has come since is looked at after the others have had their turn, as
+                    // real servers do: else the answer that it got would let it overtake a request that was sent before.
+                    if n < READ {
+                        break;
+                    }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return self.hung_up(id, Ended::ClientReset),
             }
         }
-        self.again.push(id);
+        self.again.insert(id);
     }
 
     /// The client has closed. The model may take its time to notice, as the real server does.
@@ -324,13 +336,15 @@ impl Decoy {
 
     fn send(&mut self, to: u64, bytes: &[u8], omitted: u64) {
         let Some(link) = self.links.get_mut(&to) else { return };
-        if omitted > 0 || link.out.len().saturating_add(bytes.len()) > UNREAD {
+        let full = self.unread.saturating_add(bytes.len()) > HELD;
+        if omitted > 0 || full || link.out.len().saturating_add(bytes.len()) > UNREAD {
             self.reset(to);
             self.forget(to);
             self.end(to, Ended::GivenUp);
             return;
         }
         link.out.extend(bytes);
+        self.unread = self.unread.saturating_add(bytes.len());
         if let (Some(recorder), Some(tape)) = (&mut self.recorder, self.tapes.get_mut(&to)) {
             recorder.data(tape, false, bytes, now());
         }
@@ -346,16 +360,18 @@ impl Decoy {
                 Ok(n) => {
                     link.sent = link.sent.saturating_add(n as u64);
                     link.out.drain(..n);
+                    self.unread = self.unread.saturating_sub(n);
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return self.want_writing(id, true),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
+                    self.unread = self.unread.saturating_sub(link.out.len());
                     link.out.clear();
                     break;
                 }
             }
         }
-        let Some(how) = link.closing else { return };
+        let Some(how) = link.closing else { return self.want_writing(id, false) };
         let by_client = link.ended;
         if how == How::Reset {
             self.reset(id);
@@ -368,6 +384,20 @@ impl Decoy {
         let server = if how == How::Reset { Ended::ServerReset } else { Ended::ServerClose };
         self.forget(id);
         self.end(id, by_client.unwrap_or(server));
+    }
+
+    fn token(&self, id: u64) -> Option<Token> {
+        usize::try_from(id).ok().and_then(|id| id.checked_add(self.stages.len())).map(Token)
+    }
+
+    /// Whether to be told when it can be written to.
+    fn want_writing(&mut self, id: u64, wanted: bool) {
+        let token = self.token(id);
+        let (Some(link), Some(token)) = (self.links.get_mut(&id), token) else { return };
+        if link.wants_writing != wanted {
+            let interest = if wanted { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+            link.wants_writing = self.poll.registry().reregister(&mut link.stream, token, interest).is_ok() && wanted;
+        }
     }
 
     /// From now on closing it is a reset.
@@ -388,6 +418,7 @@ impl Decoy {
 
     fn end(&mut self, id: u64, ended: Ended) {
         let Some(link) = self.links.remove(&id) else { return };
+        self.unread = self.unread.saturating_sub(link.out.len());
         self.tapes.remove(&id);
         let Some(stage) = self.stages.get(link.listener) else { return };
         let entry = link.entry(&stage.part, &stage.shown, self.host, now(), ended);

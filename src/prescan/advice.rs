@@ -10,6 +10,7 @@ use super::host::Host;
 use super::plan::Plan;
 use super::ports::Ports;
 use super::profile::{Profile, Scan};
+use super::remedy::{Remedy, remedies};
 use super::row::Grade;
 use crate::protocol::nccl::{Role, Version, Versions};
 use crate::protocol::tcpstore::release::Release;
@@ -43,14 +44,20 @@ pub struct Advice {
     /// Probes that a file for these servers should not hold: what kills stores, else what degrades them. Of a fleet without
     /// stores, what hurts NCCL's listeners; but those are mostly hurt by the connection itself.
     pub left_out: Vec<String>,
+    /// Of each kind of listener, what closes it and what stays open.
+    pub listeners: Vec<Remedy>,
     /// What no change of the scan closes.
     pub remains: Vec<String>,
 }
 
 /// Looks for it. `plan` where the cases are nmap's.
 pub fn advise(plan: Option<&Plan>, board: &Board, fleet: &Fleet, host: Host) -> Advice {
-    let mut advice =
-        Advice { killing: named(board, Grade::Kills), degrading: named(board, Grade::Degrades), ..Advice::default() };
+    let mut advice = Advice {
+        killing: named(board, Grade::Kills),
+        degrading: named(board, Grade::Degrades),
+        listeners: remedies(fleet),
+        ..Advice::default()
+    };
     let is_store = |t: usize| fleet.targets.get(t).is_some_and(|t| matches!(t.kind, Kind::Store(_)));
     let stores = board.only(|_, t| is_store(t));
     // Ports and probes are the stores' affair: NCCL's listeners are hurt by connections as such, on ports that nobody knows.
@@ -342,20 +349,9 @@ fn listeners(role: Role) -> Fleet {
     fleet
 }
 
-/// What stays open whatever is scanned, for the servers at hand.
+/// What stays open whatever is scanned.
 fn remains(fleet: &Fleet, advice: &mut Advice) {
-    let has = |wanted: fn(&Kind) -> bool| fleet.targets.iter().any(|t| wanted(&t.kind));
-    if has(|k| matches!(k, Kind::Store(s) if s.backend.name() == "poll")) {
-        advice.remains.push(
-            "a poll store stands still for as long as one client leaves a request unfinished: one byte is enough, in every release".to_owned(),
-        );
-    }
-    if has(|k| matches!(k, Kind::Nccl(Role::Root, v) if v.0 < 22_703)) {
-        advice.remains.push(
-            "a bootstrap root before NCCL 2.27.3 fails when anybody connects and closes: connect scans (-sT, health checks) are enough".to_owned(),
-        );
-    }
-    if has(|k| matches!(k, Kind::Nccl(..))) {
+    if fleet.targets.iter().any(|t| matches!(t.kind, Kind::Nccl(..))) {
         advice.remains.push(
             "NCCL listens on ports that the kernel chooses: no list of ports covers them, so exclude the hosts, or set NCCL_SOCKET_IFNAME to a network that is not scanned".to_owned(),
         );

@@ -9,7 +9,7 @@ use crate::protocol::tcpstore::release::Release;
 use crate::protocol::tcpstore::server::{Backend, Server};
 
 /// Ports that a kernel hands out by itself (`net.ipv4.ip_local_port_range`): stores of elastic jobs, all of NCCL.
-pub(super) const EPHEMERAL: (u16, u16) = (32_768, 60_999);
+pub const EPHEMERAL: (u16, u16) = (32_768, 60_999);
 
 /// What a fleet cannot be made of.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -74,12 +74,47 @@ impl Ports {
         Ports(all.filter(|p| keep(*p)).map(|p| (p, p)).collect())
     }
 
+    /// As ranges in order, none touching the next.
+    pub fn ranges(&self) -> Vec<(u16, u16)> {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let mut all: Vec<(u16, u16)> = Vec::new();
+        for (from, to) in sorted {
+            match all.last_mut() {
+                Some(last) if u32::from(from) <= u32::from(last.1) + 1 => last.1 = last.1.max(to),
+                _ => all.push((from, to)),
+            }
+        }
+        all
+    }
+
+    /// The ports from 1 to 65535 that are not among these.
+    pub fn complement(&self) -> Ports {
+        let mut all = Vec::new();
+        let mut next = 1u32;
+        for (from, to) in self.ranges() {
+            if u32::from(from) > next {
+                // Both fit: from is a port, and next is below it.
+                all.push((u16::try_from(next).unwrap_or(u16::MAX), from - 1));
+            }
+            next = next.max(u32::from(to) + 1);
+        }
+        if let Ok(next) = u16::try_from(next) {
+            all.push((next, u16::MAX));
+        }
+        Ports(all)
+    }
+
+    /// Whether each of `other` is among them.
+    pub fn covers(&self, other: &Ports) -> bool {
+        let all = self.ranges();
+        other.ranges().iter().all(|(from, to)| all.iter().any(|(f, t)| f <= from && to <= t))
+    }
+
     /// As it is written for nmap.
     pub fn text(&self) -> String {
-        let mut ranges = self.0.clone();
-        ranges.sort_unstable();
         let one = |(from, to): &(u16, u16)| if from == to { from.to_string() } else { format!("{from}-{to}") };
-        ranges.iter().map(one).collect::<Vec<_>>().join(",")
+        self.ranges().iter().map(one).collect::<Vec<_>>().join(",")
     }
 }
 
@@ -95,6 +130,17 @@ mod tests {
         assert_eq!(Ports::parse("http*"), Err("http*".to_owned()));
         assert_eq!(Ports::parse("9-3"), Err("9-3".to_owned()));
         assert_eq!(Ports::parse("5,1-2").unwrap().text(), "1-2,5");
-        assert_eq!(Ports::parse("10-20").unwrap().filter(|p| p > 18).text(), "19,20");
+        assert_eq!(Ports::parse("10-20").unwrap().filter(|p| p > 18).text(), "19-20");
+    }
+
+    #[test]
+    fn what_is_left_of_all_ports() {
+        let p = Ports::of(&[1, 29500, 29501, 65535]);
+        assert_eq!(p.text(), "1,29500-29501,65535");
+        assert_eq!(p.complement().text(), "2-29499,29502-65534");
+        assert_eq!(p.complement().complement().text(), p.text());
+        assert_eq!(Ports::default().complement().text(), "1-65535");
+        assert!(Ports::all().complement().is_empty());
+        assert!(p.covers(&Ports::range(29500, 29501)) && !p.covers(&Ports::range(29500, 29502)));
     }
 }

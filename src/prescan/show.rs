@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::advice::Advice;
 use super::board::Board;
 use super::fleet::Fleet;
+use super::remedy::Remedy;
 use super::row::{Grade, Row};
 use super::span::{alike, groups};
 use crate::report::size;
@@ -89,7 +90,7 @@ pub fn table(page: &Page<'_>) -> String {
         }
         section(&mut out, page, grade, head);
     }
-    next(&mut out, page.advice);
+    next(&mut out, page);
     out
 }
 
@@ -154,12 +155,27 @@ fn list(names: &[&str], all: bool) -> String {
     format!("{} and {} more", names.iter().take(MOST).copied().collect::<Vec<_>>().join(", "), names.len() - MOST)
 }
 
-fn next(out: &mut String, advice: &Advice) {
+/// The advice about listeners of which something is hurt; about all where all is listed.
+fn concerned<'a>(page: &'a Page<'_>) -> impl Iterator<Item = &'a Remedy> {
+    let hurt = |r: &&Remedy| r.servers.iter().any(|s| page.board.worst_at(*s) > Some(Grade::Unknown));
+    page.advice.listeners.iter().filter(move |r| page.verbose || hurt(r))
+}
+
+fn next(out: &mut String, page: &Page<'_>) {
+    let advice = page.advice;
     if !advice.steps.is_empty() {
         let _ = writeln!(out, "\nWHAT TO CHANGE (each tried on the models)");
         for step in &advice.steps {
             wrap(out, "  - ", &format!("{}: {}", step.change, after(step)));
         }
+    }
+    for (i, remedy) in concerned(page).enumerate() {
+        if i == 0 {
+            let _ = writeln!(out, "\nWHAT CLOSES EACH LISTENER, AND WHAT STAYS OPEN");
+        }
+        wrap(out, "  ", &format!("{}, {}", remedy.listener, remedy.range));
+        remedy.closes.iter().for_each(|c| wrap(out, "    closes: ", c));
+        remedy.open.iter().for_each(|o| wrap(out, "    open:   ", o));
     }
     if !advice.remains.is_empty() {
         let _ = writeln!(out, "\nWHAT REMAINS");
@@ -224,6 +240,15 @@ pub fn markdown(page: &Page<'_>) -> String {
     }
     for step in &page.advice.steps {
         let _ = writeln!(out, "\n* {}: {}", cell(&step.change), after(step));
+    }
+    for remedy in concerned(page) {
+        let _ = writeln!(out, "\n* **{}** ({})", remedy.listener, remedy.range);
+        remedy.closes.iter().for_each(|c| {
+            let _ = writeln!(out, "  * closes: {c}");
+        });
+        remedy.open.iter().for_each(|o| {
+            let _ = writeln!(out, "  * stays open: {o}");
+        });
     }
     page.advice.remains.iter().for_each(|r| {
         let _ = writeln!(out, "\n* remains: {r}");
