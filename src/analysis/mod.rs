@@ -28,6 +28,7 @@ mod track;
 mod walk;
 
 pub use intake::{Batch, Intake, read_late};
+pub use kept::{pack_lines, unpack_lines};
 pub use learn::{Knowledge, Known, learn};
 pub use options::{Named, Options};
 pub use run::{Analysis, analyze};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::evidence::{Pile, write_lines};
 use crate::report::model::Report;
 use crate::report::size::Zone;
 use crate::report::table::{Style, write_table};
@@ -64,8 +65,18 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// Whether the output is evidence for `merge` besides being a report.
+    pub(super) fn is_evidence(&self) -> bool {
+        self.format == Format::Jsonl && !self.redact && !(self.quiet && self.output.is_none())
+    }
+
     /// Writes the report as asked.
     pub(super) fn write(&self, report: &Report) -> anyhow::Result<()> {
+        self.write_with(report, &Pile::default())
+    }
+
+    /// The same, and in JSON lines the facts that it rests on.
+    pub(super) fn write_with(&self, report: &Report, facts: &Pile) -> anyhow::Result<()> {
         if self.quiet && self.output.is_none() {
             return Ok(());
         }
@@ -76,6 +87,7 @@ impl OutputArgs {
                 let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
                 let mut out = BufWriter::new(file);
                 self.write_to(report, &mut out, false)?;
+                self.write_facts(facts, &mut out).with_context(|| format!("{}: cannot write", shown(path)))?;
                 out.flush().with_context(|| format!("{}: cannot write", shown(path)))
             }
             None => {
@@ -83,9 +95,14 @@ impl OutputArgs {
                 let terminal = stdout.is_terminal();
                 let mut out = BufWriter::new(stdout.lock());
                 self.write_to(report, &mut out, terminal)?;
+                self.write_facts(facts, &mut out)?;
                 Ok(out.flush()?)
             }
         }
+    }
+
+    fn write_facts(&self, facts: &Pile, out: &mut impl Write) -> io::Result<()> {
+        if self.is_evidence() { write_lines(facts, 1, out) } else { Ok(()) }
     }
 
     fn write_to(&self, report: &Report, out: &mut impl Write, terminal: bool) -> io::Result<()> {

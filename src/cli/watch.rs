@@ -16,6 +16,7 @@ use super::output::complain;
 use super::setup::{Setup, SetupArgs};
 use crate::analysis::Named;
 use crate::case::{Case, Limits, Mode, Told, is_network_filesystem};
+use crate::evidence::Segments;
 use crate::report::model::Report;
 use crate::time::Timestamp;
 use crate::watch::{Alerts, Lock, Pass, Watcher, Wish};
@@ -44,8 +45,8 @@ pub(super) struct Args {
     /// Time between two passes
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     interval: f64,
-    /// A log that is followed alongside, or "journal"; HOST= names the host it is of (may repeat)
-    #[arg(long, value_name = "[HOST=]PATH|journal", value_parser = args::named)]
+    /// A log that is followed alongside, "journal" or "kmsg"; HOST= names the host it is of (may repeat)
+    #[arg(long, value_name = "[HOST=]PATH|journal|kmsg", value_parser = args::named)]
     oom: Vec<Named>,
     /// A command that gets each alert as one JSON object on standard input
     #[arg(long, value_name = "CMD")]
@@ -59,9 +60,9 @@ pub(super) struct Args {
     /// Lowest severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
     fail_on: Severity,
-    /// A capture that gains nothing for this long is said to have stopped; 0: never
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = args::duration)]
-    stall: f64,
+    /// A capture that gains nothing for this long is said to have stopped; 0: never [default: 10m, with --once 0]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    stall: Option<f64>,
     /// How long observations are kept
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = args::duration)]
     keep: f64,
@@ -72,7 +73,20 @@ pub(super) struct Args {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
+    evidence: EvidenceArgs,
+    #[command(flatten)]
     setup: SetupArgs,
+}
+
+/// Where evidence for others goes.
+#[derive(clap::Args, Debug)]
+struct EvidenceArgs {
+    /// Write what was observed there too, in files that can be fetched as soon as they are there (for merge)
+    #[arg(long, value_name = "DIR")]
+    evidence: Option<PathBuf>,
+    /// How much lies there at most: the oldest go
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = args::size, requires = "evidence")]
+    evidence_max: u64,
 }
 
 /// Runs it.
@@ -88,15 +102,18 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     if setup != kept {
         setup.keep(&case)?;
     }
-    let journal = a.oom.iter().any(|o| o.host.is_none() && o.path.as_os_str() == "journal");
+    let named = |o: &Named, name: &str| o.host.is_none() && o.path.as_os_str() == name;
+    let [journal, kmsg] = ["journal", "kmsg"].map(|name| a.oom.iter().any(|o| named(o, name)));
     let wish = Wish {
         paths: a.paths,
-        oom: a.oom.into_iter().filter(|o| !journal || o.host.is_some() || o.path.as_os_str() != "journal").collect(),
+        oom: a.oom.into_iter().filter(|o| !named(o, "journal") && !named(o, "kmsg")).collect(),
         journal,
+        kmsg,
+        evidence: a.evidence.evidence.map(|d| Segments::new(&d, a.evidence.evidence_max)),
         hosts: a.setup.hosts.clone(),
         alerts: Alerts { exec: a.alert_exec, file: a.alert_file },
         alert_on: a.alert_on,
-        stall: (a.stall > 0.0 && !a.once).then_some(a.stall),
+        stall: a.stall.or((!a.once).then_some(600.0)).filter(|s| *s > 0.0),
         limits: Limits { age: a.keep, size: a.case_max },
     };
     let stop = stop_flag()?;
@@ -112,6 +129,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
             print(&pass)?;
         }
         if a.once {
+            let unshipped = watcher.finish(now())?;
+            unshipped.iter().filter(|w| !wrong.contains(*w)).for_each(|w| complain(w));
             return Ok(exit(&pass, a.fail_on));
         }
         said = wrong;
@@ -125,6 +144,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
             std::thread::sleep(Duration::from_millis(100).min(until.saturating_duration_since(Instant::now())));
         }
         if stopped() {
+            watcher.finish(now())?.iter().for_each(|w| complain(w));
             return Ok(Exit::Clean);
         }
     }
@@ -162,7 +182,7 @@ fn exit(pass: &Pass, fail_on: Severity) -> Exit {
     Exit::of(flagged, pass.trouble, false, false, false)
 }
 
-fn is_flagged(told: &Told, report: &Report, fail_on: Severity) -> bool {
+pub(super) fn is_flagged(told: &Told, report: &Report, fail_on: Severity) -> bool {
     match told.kind {
         "finding" => report.findings.iter().any(|f| f.id == told.id && f.severity >= fail_on),
         "incident" => report.incidents.iter().any(|i| i.id == told.id && i.hosts.iter().any(|h| h.trigger.is_some())),

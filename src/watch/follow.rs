@@ -1,21 +1,20 @@
 //! Pass by pass.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::alert::Alerts;
 use super::captures::{Event, Shelf};
 use super::error::WatchError;
+use super::kernel;
 use super::logs;
+use super::shipping::Shipper;
 use super::tell::{conclude, notice, told};
 use super::writers::{Writer, writer_of};
 use crate::analysis::{Analysis, Named, Options, survey};
 use crate::case::{Case, Limits, Told};
+use crate::evidence::Segments;
 use crate::time::Timestamp;
 use crate::words::Severity;
-
-/// Where the place in the journal is kept.
-const CURSOR: &str = "journal-cursor";
 
 /// What is watched, and how.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +25,10 @@ pub struct Wish {
     pub oom: Vec<Named>,
     /// The journal's kernel messages.
     pub journal: bool,
+    /// The kernel's own buffer of messages, `/dev/kmsg`.
+    pub kmsg: bool,
+    /// Where evidence is written to.
+    pub evidence: Option<Segments>,
     /// Hosts lists.
     pub hosts: Vec<PathBuf>,
     /// Where alerts go.
@@ -63,6 +66,7 @@ pub struct Watcher {
     options: Options,
     wish: Wish,
     shelf: Shelf,
+    shipper: Option<Shipper>,
 }
 
 impl Watcher {
@@ -72,7 +76,9 @@ impl Watcher {
     /// The case's.
     pub fn new(case: Case, options: Options, wish: Wish) -> Result<Watcher, WatchError> {
         let shelf = Shelf::load(&case)?;
-        Ok(Watcher { case, options, wish, shelf })
+        let mut case = case;
+        let shipper = wish.evidence.clone().map(|s| Shipper::new(s, &mut case)).transpose()?;
+        Ok(Watcher { case, options, wish, shelf, shipper })
     }
 
     /// The case.
@@ -124,11 +130,27 @@ impl Watcher {
             pass.analysis = Some(analysis);
         }
         pass.wrong.extend(self.wish.alerts.deliver(&mut self.case, now)?);
+        if let Some(shipper) = &mut self.shipper {
+            let trouble = shipper.ship(&mut self.case, now, !pass.fresh.is_empty(), false)?;
+            pass.trouble |= !trouble.is_empty();
+            pass.wrong.extend(trouble);
+        }
         let pruned = self.case.prune(&self.wish.limits, now)?;
         if !pruned.is_nothing() {
             self.shelf = Shelf::load(&self.case)?;
         }
         Ok(pass)
+    }
+
+    /// Ships what waits still: the last pass is over. What went wrong, in words.
+    ///
+    /// # Errors
+    /// The case's.
+    pub fn finish(&mut self, now: Timestamp) -> Result<Vec<String>, WatchError> {
+        match &mut self.shipper {
+            Some(shipper) => Ok(shipper.ship(&mut self.case, now, true, true)?),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn say(&self, event: Event, now: Timestamp, pass: &mut Pass, notices: &mut Vec<Told>) {
@@ -167,46 +189,17 @@ impl Watcher {
                 Err(logs::Failed::Watch(e)) => return Err(e),
             }
         }
+        let mut wrong = Vec::new();
         if self.wish.journal {
-            self.read_journal(now, pass)?;
+            wrong.extend(kernel::journal(&mut self.case, now)?);
         }
-        Ok(())
-    }
-
-    /// The kernel's messages in the journal since the last pass.
-    fn read_journal(&mut self, now: Timestamp, pass: &mut Pass) -> Result<(), WatchError> {
-        let mut command = Command::new("journalctl");
-        command.args(["-k", "--no-pager", "--quiet", "--show-cursor", "-o", "short-iso-precise"]);
-        match self.case.meta(CURSOR)? {
-            Some(cursor) => command.arg(format!("--after-cursor={cursor}")),
-            None => command.args(["--since", "-1d"]),
-        };
-        match command.output() {
-            Ok(output) if output.status.success() => {
-                let mark = b"-- cursor: ";
-                let (mut text, mut cursor) = (Vec::new(), None);
-                for line in output.stdout.split(|b| *b == b'\n') {
-                    match line.strip_prefix(mark) {
-                        Some(c) => cursor = Some(String::from_utf8_lossy(c).into_owned()),
-                        None => text.extend(line.iter().copied().chain([b'\n'])),
-                    }
-                }
-                // The lines first: those of a pass that is killed in between are one kill all the same.
-                logs::append(&mut self.case, "journal", &text, now)?;
-                if let Some(cursor) = cursor {
-                    self.case.set_meta(CURSOR, &cursor)?;
-                }
-            }
-            Ok(output) => {
-                pass.trouble = true;
-                let text = String::from_utf8_lossy(&output.stderr).trim().to_string();
-                pass.wrong.push(format!("journalctl: {}: {text}", output.status));
-            }
-            Err(e) => {
-                pass.trouble = true;
-                pass.wrong.push(format!("journalctl: {e}"));
-            }
+        if self.wish.kmsg {
+            let (lines, trouble) = kernel::kmsg(&mut self.case, now)?;
+            pass.lines += lines;
+            wrong.extend(trouble);
         }
+        pass.trouble |= !wrong.is_empty();
+        pass.wrong.extend(wrong);
         Ok(())
     }
 

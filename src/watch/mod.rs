@@ -5,8 +5,12 @@ mod captures;
 mod error;
 mod follow;
 mod head;
+mod kernel;
 mod lock;
 mod logs;
+mod machine;
+mod shipping;
+mod taken;
 mod tell;
 mod writers;
 
@@ -14,4 +18,5 @@ pub use alert::Alerts;
 pub use error::WatchError;
 pub use follow::{Pass, Watcher, Wish};
 pub use lock::Lock;
+pub use taken::{Central, Taken, evidence_of};
 pub use tell::{conclude, told};
