@@ -2,7 +2,7 @@
 # setup.sh build|test: installs what is missing, by the package manager, on Debian and its relatives.
 #
 # build: a C compiler (zstd and xz are compiled in) and libpcap's headers. test: besides, the programs that tests compare
-# with (tshark, nmap, tcpdump) or run on (python3). Tests skip a comparison, and say so, where its program is missing.
+# with (tshark, nmap, tcpdump), that feed it (tcpreplay, pdsh) or that tests run on (python3, ip, setpriv). Tests skip a comparison, and say so, where its program is missing.
 set -eu
 
 want="${1:-build}"
@@ -20,6 +20,10 @@ if [ "$want" = test ]; then
     need tshark tshark
     need nmap nmap
     need tcpdump tcpdump
+    need tcpreplay tcpreplay
+    need pdsh pdsh
+    need ip iproute2
+    need setpriv util-linux
     need python3 python3
 fi
 

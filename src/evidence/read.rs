@@ -140,7 +140,13 @@ impl LineReader {
             self.damaged += 1;
             return Ok(());
         };
-        self.open.entry(origin.clone()).or_default().lines += 1;
+        let kind_of = Kind::of(kind.trim_start_matches('-'));
+        if let Some(open) = self.open.get_mut(&origin) {
+            open.lines += 1;
+        } else if kind_of.is_some() {
+            // Its header did not come.
+            self.open.insert(origin.clone(), Open { lines: 1, ..Open::default() });
+        }
         match kind {
             "" => self.header(&origin, host, &fields),
             "-end" => {
@@ -148,7 +154,7 @@ impl LineReader {
                 Ok(())
             }
             _ => {
-                match Kind::of(kind.trim_start_matches('-')) {
+                match kind_of {
                     Some(kind) => {
                         if self.fact(&origin, kind, fields).is_none() {
                             self.damaged += 1;
