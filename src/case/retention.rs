@@ -98,6 +98,14 @@ impl Case {
         Ok(pruned)
     }
 
+    /// Whether no more should be put in before something was let go.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn is_full(&self, limits: &Limits) -> Result<bool, CaseError> {
+        Ok(self.used()? >= limits.size)
+    }
+
     fn used(&self) -> Result<u64, CaseError> {
         let (page, pages, free): (i64, i64, i64) =
             (self.pragma("page_size")?, self.pragma("page_count")?, self.pragma("freelist_count")?);

@@ -135,7 +135,11 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         }
         said = wrong;
         if pass.lag > 0 {
-            complain(&format!("lag: {} bytes of captures are not analyzed", pass.lag));
+            let unreadable = match pass.unreadable {
+                0 => String::new(),
+                n => format!(" ({n} paths cannot be read; they are tried again)"),
+            };
+            complain(&format!("lag: {} bytes of captures are not analyzed{unreadable}", pass.lag));
         }
         // A pass that takes long is not begun again at once: the training host has other things to do.
         let rest = Duration::from_secs_f64(a.interval).max(begun.elapsed().saturating_mul(4));

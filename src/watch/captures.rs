@@ -7,7 +7,7 @@ use super::error::WatchError;
 use super::head::{Head, Stat};
 use crate::analysis::{CONTINUES_NANOS, Intake, Options, capture_stem};
 use crate::capture::{Limits, Reader};
-use crate::case::{CaptureRow, CaptureState, Case, new_set, save_batch, save_capture};
+use crate::case::{self, CaptureRow, CaptureState, Case, new_set, save_batch, save_capture};
 use crate::time::Timestamp;
 
 /// Bytes of segments after which a batch is written.
@@ -41,6 +41,8 @@ pub(super) struct Shelf {
     pub(super) events: Vec<Event>,
     /// Packets taken in this pass.
     pub(super) packets: u64,
+    /// Reading ended early: the case has no room for more.
+    pub(super) full: bool,
 }
 
 /// A file with something to read.
@@ -73,9 +75,11 @@ impl Shelf {
         case: &mut Case,
         options: &Options,
         paths: &[PathBuf],
+        limits: &case::Limits,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), WatchError> {
         self.packets = 0;
+        self.full = false;
         let mut work: Vec<Work> = Vec::new();
         for path in paths {
             match self.look(case, path) {
@@ -89,10 +93,11 @@ impl Shelf {
         }
         work.sort_by(|a, b| (a.first, &a.path).cmp(&(b.first, &b.path)));
         for w in work {
-            if stop() {
+            self.full |= case.is_full(limits)?;
+            if self.full || stop() {
                 break;
             }
-            if let Err(e) = self.take(case, options, &w, stop) {
+            if let Err(e) = self.take(case, options, &w, limits, stop) {
                 // What is in memory may be ahead of the case now.
                 *self = Shelf { events: std::mem::take(&mut self.events), packets: self.packets, ..Shelf::load(case)? };
                 return Err(e);
@@ -162,6 +167,7 @@ impl Shelf {
         case: &mut Case,
         options: &Options,
         w: &Work,
+        limits: &case::Limits,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), WatchError> {
         let id = match w.row {
@@ -210,7 +216,8 @@ impl Shelf {
                 // Not all of it: the file is looked at again.
                 row.size = 0;
                 write(case, &mut row, intake)?;
-                if stop() {
+                self.full |= case.is_full(limits)?;
+                if self.full || stop() {
                     stopped = true;
                     break true;
                 }
@@ -305,9 +312,9 @@ impl Shelf {
         Ok(())
     }
 
-    /// The newest capture of each set that is still there.
-    pub(super) fn newest(&self) -> impl Iterator<Item = &CaptureRow> {
-        self.rows.values().filter(|r| r.state == CaptureState::Growing)
+    /// What is known of the latest capture at a path.
+    pub(super) fn row_of(&self, path: &Path) -> Option<&CaptureRow> {
+        self.by_path.get(&*path.to_string_lossy()).and_then(|id| self.rows.get(id))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pass by pass.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::alert::Alerts;
 use super::captures::{Event, Shelf};
@@ -8,8 +8,8 @@ use super::error::WatchError;
 use super::kernel;
 use super::logs;
 use super::shipping::Shipper;
+use super::stall::stalls;
 use super::tell::{conclude, notice, told};
-use super::writers::{Writer, writer_of};
 use crate::analysis::{Analysis, Named, Options, survey};
 use crate::case::{Case, Limits, Told};
 use crate::evidence::Segments;
@@ -58,6 +58,23 @@ pub struct Pass {
     pub wrong: Vec<String>,
     /// Something that was named or lies there cannot be read.
     pub trouble: bool,
+    /// How many files and directories could not be read.
+    pub unreadable: u64,
+}
+
+impl Pass {
+    /// Adds what the next part of it came to.
+    fn join(&mut self, next: Pass) {
+        self.packets += next.packets;
+        self.lines += next.lines;
+        (self.lag, self.unreadable) = (next.lag, next.unreadable);
+        self.fresh.extend(next.fresh);
+        self.analysis = next.analysis.or(self.analysis.take());
+        let known = std::mem::take(&mut self.wrong);
+        let new = next.wrong.into_iter().filter(|w| !known.contains(w)).collect::<Vec<_>>();
+        self.wrong = known.into_iter().chain(new).collect();
+        self.trouble |= next.trouble;
+    }
 }
 
 /// Reads directories into a case, again and again.
@@ -67,6 +84,8 @@ pub struct Watcher {
     wish: Wish,
     shelf: Shelf,
     shipper: Option<Shipper>,
+    /// The last pass let something go.
+    room_made: bool,
 }
 
 impl Watcher {
@@ -78,7 +97,7 @@ impl Watcher {
         let shelf = Shelf::load(&case)?;
         let mut case = case;
         let shipper = wish.evidence.clone().map(|s| Shipper::new(s, &mut case)).transpose()?;
-        Ok(Watcher { case, options, wish, shelf, shipper })
+        Ok(Watcher { case, options, wish, shelf, shipper, room_made: false })
     }
 
     /// The case.
@@ -91,12 +110,28 @@ impl Watcher {
     /// # Errors
     /// The case's. What was committed before stays.
     pub fn pass(&mut self, now: Timestamp, stop: &dyn Fn() -> bool) -> Result<Pass, WatchError> {
+        let mut pass = self.part(now, stop)?;
+        // A case that was full was made room in: what lies there still is read on.
+        while self.shelf.full && self.room_made && !stop() {
+            let next = self.part(now, stop)?;
+            pass.join(next);
+        }
+        if self.shelf.full && !self.room_made {
+            pass.trouble = true;
+            pass.wrong.push("the case file is full, and nothing in it is old enough to go: give it more (--case-max)".into());
+        }
+        Ok(pass)
+    }
+
+    /// As much of a pass as the case has room for.
+    fn part(&mut self, now: Timestamp, stop: &dyn Fn() -> bool) -> Result<Pass, WatchError> {
         let mut pass = Pass::default();
         let mut notices = Vec::new();
         let deliver = self.wish.alerts.is_any();
         let found = survey(&self.wish.paths, &self.wish.oom);
         for (path, error) in &found.refused {
             pass.trouble = true;
+            pass.unreadable += 1;
             pass.lag += std::fs::metadata(path).map_or(0, |m| m.len());
             pass.wrong.push(format!("{}: {error}", path.display()));
             notices.push(notice("watch-unreadable", path, "", error, now, deliver));
@@ -112,13 +147,19 @@ impl Watcher {
                 }
             }
         }
-        self.shelf.read(&mut self.case, &self.options, &found.captures, stop)?;
+        let limits = self.wish.limits;
+        self.shelf.read(&mut self.case, &self.options, &found.captures, &limits, stop)?;
         pass.packets = self.shelf.packets;
         for event in std::mem::take(&mut self.shelf.events) {
             self.say(event, now, &mut pass, &mut notices);
         }
         self.read_logs(&found.logs, now, &mut pass)?;
-        self.look_for_stalls(now, &mut pass, &mut notices);
+        if let Some(limit) = self.wish.stall {
+            for s in stalls(&self.shelf, &found, limit, now) {
+                pass.wrong.push(format!("{}: {}", s.path.display(), s.text));
+                notices.push(notice("watch-stopped", &s.path, &s.key, &s.text, now, deliver));
+            }
+        }
         if !notices.is_empty() {
             pass.fresh.extend(self.case.tell(&notices, false, now)?);
         }
@@ -136,8 +177,11 @@ impl Watcher {
             pass.wrong.extend(trouble);
         }
         let pruned = self.case.prune(&self.wish.limits, now)?;
-        if !pruned.is_nothing() {
+        self.room_made = !pruned.is_nothing();
+        if self.room_made {
+            let full = self.shelf.full;
             self.shelf = Shelf::load(&self.case)?;
+            self.shelf.full = full;
         }
         Ok(pass)
     }
@@ -166,6 +210,7 @@ impl Watcher {
             }
             Event::Unreadable(path, error, bytes) => {
                 pass.trouble = true;
+                pass.unreadable += 1;
                 pass.lag += bytes;
                 ("watch-unreadable", path, String::new(), error)
             }
@@ -201,33 +246,5 @@ impl Watcher {
         pass.trouble |= !wrong.is_empty();
         pass.wrong.extend(wrong);
         Ok(())
-    }
-
-    /// The newest capture of each set should grow as long as somebody writes it.
-    fn look_for_stalls(&self, now: Timestamp, pass: &mut Pass, notices: &mut Vec<Told>) {
-        let Some(stall) = self.wish.stall else { return };
-        for row in self.shelf.newest() {
-            let rested = now.seconds_since(Timestamp(row.modified));
-            if row.size == 0 || rested < stall {
-                continue;
-            }
-            let path = Path::new(&row.path);
-            let text = match writer_of(path) {
-                Writer::Alive(name, pid) => format!(
-                    "it has gained nothing for {rested:.0} s while {name} (process {pid}) has it open: nothing is sent on \
-                     these ports, or packets wait in its buffer (tcpdump writes them at once with -U --immediate-mode)"
-                ),
-                Writer::None => format!(
-                    "the capture has stopped: it has gained nothing for {rested:.0} s, and no process has it open any more"
-                ),
-                Writer::Unknown => format!(
-                    "the capture has gained nothing for {rested:.0} s; whether a process still has it open cannot be \
-                     seen by this user"
-                ),
-            };
-            pass.wrong.push(format!("{}: {text}", row.path));
-            let key = row.modified.to_string();
-            notices.push(notice("watch-stopped", path, &key, &text, now, self.wish.alerts.is_any()));
-        }
     }
 }

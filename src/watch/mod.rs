@@ -10,6 +10,7 @@ mod lock;
 mod logs;
 mod machine;
 mod shipping;
+mod stall;
 mod taken;
 mod tell;
 mod writers;

@@ -17,6 +17,8 @@ use crate::words::Severity;
 
 /// Bytes of packed facts that one analysis gives away: segments of streams beyond it stay where they are.
 const GIVE: usize = 64 << 20;
+/// Memory that one analysis takes to gather facts.
+const KEEP: u64 = 512 << 20;
 
 /// What one pass over arriving evidence came to.
 #[derive(Debug, Default)]
@@ -167,7 +169,12 @@ pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<Pile, Watch
     }
     let mut shelf = Shelf::load(&case)?;
     let stop = || options.stop.as_ref().is_some_and(|s| s.load(std::sync::atomic::Ordering::Relaxed));
-    shelf.read(&mut case, options, &found.captures, &stop)?;
+    let limits = case::Limits { size: KEEP, ..case::Limits::default() };
+    shelf.read(&mut case, options, &found.captures, &limits, &stop)?;
+    if shelf.full {
+        let text = format!("captures were left out when their facts took {} MiB: watch --evidence has no such limit", KEEP >> 20);
+        refused.push(("(evidence)".to_string(), text));
+    }
     let mut rows = case.logs()?;
     // All of a log, its last line too where it has no end.
     let later = Timestamp(i64::MAX);
