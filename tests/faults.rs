@@ -309,7 +309,7 @@ fn a_signal_finishes_the_file_and_saves() {
         let case = place.path().join("case.db");
         let out = place.path().join("out");
         let child = command()
-            .args(["watch", "incident-torch1.13", "--interval", "50ms", "--quiet", "--case"])
+            .args(["watch", "incident-torch1.13", "--interval", "50ms", "--stall", "0s", "--quiet", "--case"])
             .arg(&case)
             .arg("--evidence")
             .arg(&out)
@@ -325,11 +325,11 @@ fn a_signal_finishes_the_file_and_saves() {
         // Whatever it had read by then, the evidence says the same.
         if out.exists() {
             let merged = checked(command().arg("merge").arg(&out).args(["--format", "json"]).output().unwrap());
-            assert_eq!(merged.json["findings"], report(&case)["findings"], "{signal}");
+            assert!(merged.json["findings"] == report(&case)["findings"], "{signal}: other findings");
         }
         command().args(["watch", "incident-torch1.13", "--once", "--quiet", "--case"]).arg(&case).output().unwrap();
         let all = common::analyze(&["incident-torch1.13"]);
-        assert_eq!(report(&case)["findings"], all.json["findings"], "{signal}");
+        assert!(report(&case)["findings"] == all.json["findings"], "{signal}: other findings");
     }
 }
 

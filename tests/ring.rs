@@ -122,16 +122,22 @@ fn ring(options: &[&str], files: std::ops::RangeInclusive<usize>) {
     let report = checked(command().arg("report").arg("--case").arg(&case).args(["--format", "json"]).output().unwrap());
     let seen = report.json["captures"].as_array().unwrap().len();
     assert!(files.contains(&seen), "{seen} files");
-    // What was sent is what is found: ids are of the bytes on the wire, and do not depend on when they came.
+    // What was sent is what is found: ids are of the bytes on the wire, and do not depend on when they came. But what a
+    // second claim does to a store depends on when the first one killed it, and the replay is faster than life was.
     let sent = checked(command().arg("analyze").args(&replayed).args(["--format", "json"]).output().unwrap());
-    let claims = |r: &common::Run| {
-        let mut ids: Vec<String> =
-            r.grave().iter().filter(|f| f["rule"] == "store-claim").map(|f| f["id"].as_str().unwrap().into()).collect();
+    let ids = |all: &[&Value]| {
+        let mut ids: Vec<String> = all.iter().map(|f| f["id"].as_str().unwrap().into()).collect();
         ids.sort();
         ids
     };
-    assert_eq!(claims(&report), claims(&sent));
-    assert!(claims(&report).len() >= 4);
+    let claims = |r: &common::Run| ids(&r.of_rule("store-claim"));
+    if files.end() > &10 {
+        // All of the ring is there still: what analyze makes of its files.
+        let whole = checked(command().arg("analyze").arg(&directory).args(["--format", "json"]).output().unwrap());
+        assert_eq!(ids(&report.findings().iter().collect::<Vec<_>>()), ids(&whole.findings().iter().collect::<Vec<_>>()));
+    }
+    let (found, sent) = (claims(&report), claims(&sent));
+    assert!(found.len() >= 2 && found.iter().all(|id| sent.contains(id)), "{found:?} {sent:?}");
     let told = told(&alerts);
     for f in report.findings() {
         let id = f["id"].as_str().unwrap();

@@ -224,6 +224,25 @@ fn a_ring_that_uses_a_name_again_is_another_capture() {
 }
 
 #[test]
+fn two_captures_that_begin_alike_are_two_and_a_copy_is_none() {
+    let place = TempDir::new().unwrap();
+    let captures = place.path().join("pcap");
+    std::fs::create_dir(&captures).unwrap();
+    let case = place.path().join("case.db");
+    // The same packets on the same interface; one was taken with a filter and begins as the other does.
+    let names = ["node-b-unfiltered.pcap.zst", "node-b.pcap"];
+    for (i, name) in names.iter().enumerate() {
+        std::fs::copy(data("incident-torch1.13").join(name), captures.join(name)).unwrap();
+        watch(&captures, &case, &[]);
+        assert_eq!(report(&case)["captures"].as_array().unwrap().len(), i + 1);
+    }
+    assert_eq!(report(&case)["findings"], analyze(&captures)["findings"]);
+    std::fs::copy(captures.join("node-b.pcap"), captures.join("copy.pcap")).unwrap();
+    assert_eq!(watch(&captures, &case, &[]), (0, String::new(), String::new()));
+    assert_eq!(report(&case)["captures"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn what_cannot_be_read_is_trouble_said_once_and_read_when_it_can_be() {
     let place = TempDir::new().unwrap();
     let captures = place.path().join("pcap");

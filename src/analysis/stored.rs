@@ -127,14 +127,18 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
     name_machines(&stored.machines, &mut names);
     stored.logs.sort_by(|a, b| (&a.path, &a.host, &a.from, &a.lines).cmp(&(&b.path, &b.host, &b.from, &b.lines)));
     // Captures in order of their paths, whatever the order in which they were kept.
+    let shared = shared_paths(&stored.sets);
     let mut order: Vec<(PathBuf, Option<Timestamp>, usize, usize)> = Vec::new();
     for (i, set) in stored.sets.iter().enumerate() {
         for (j, c) in set.captures.iter().enumerate() {
-            order.push((c.path.clone(), c.summary.as_ref().and_then(Summary::first), i, j));
+            let path = match &set.label {
+                Some(label) if shared.contains(&c.path) => format!("{label}:{}", c.path.to_string_lossy()).into(),
+                _ => c.path.clone(),
+            };
+            order.push((path, c.summary.as_ref().and_then(Summary::first), i, j));
         }
     }
     order.sort();
-    let shared = shared_paths(&stored.sets);
     let mut captures = Vec::new();
     let mut read = BTreeMap::new();
     let mut index: BTreeMap<(usize, u32), u32> = BTreeMap::new();
@@ -143,12 +147,8 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
         let Some(set) = stored.sets.get(i) else { continue };
         let Some(c) = set.captures.get(j) else { continue };
         let at = at as u32;
-        let stem = rotation_stem(&path);
-        let host = host_of_file(&path, &names, options.host_pattern.as_ref()).or_else(|| set.host.clone());
-        let path = match &set.label {
-            Some(label) if shared.contains(&path) => PathBuf::from(format!("{label}:{}", path.to_string_lossy())),
-            _ => path,
-        };
+        let stem = rotation_stem(&c.path);
+        let host = host_of_file(&c.path, &names, options.host_pattern.as_ref()).or_else(|| set.host.clone());
         captures.push(Capture { index: at, path, stem, host });
         read.insert(at, ReadCapture { summary: c.summary.clone(), error: c.error.clone(), ..ReadCapture::default() });
         index.insert((i, c.id), at);

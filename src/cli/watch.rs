@@ -115,6 +115,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         alert_on: a.alert_on,
         stall: a.stall.or((!a.once).then_some(600.0)).filter(|s| *s > 0.0),
         limits: Limits { age: a.keep, size: a.case_max },
+        paced: !a.once,
     };
     let stop = stop_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
@@ -129,8 +130,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
             print(&pass)?;
         }
         if a.once {
-            let unshipped = watcher.finish(now())?;
-            unshipped.iter().filter(|w| !wrong.contains(*w)).for_each(|w| complain(w));
+            let last = watcher.finish(now())?;
+            last.wrong.iter().filter(|w| !wrong.contains(*w)).for_each(|w| complain(w));
             return Ok(exit(&pass, a.fail_on));
         }
         said = wrong;
@@ -142,13 +143,17 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
             complain(&format!("lag: {} bytes of captures are not analyzed{unreadable}", pass.lag));
         }
         // A pass that takes long is not begun again at once: the training host has other things to do.
-        let rest = Duration::from_secs_f64(a.interval).max(begun.elapsed().saturating_mul(4));
-        let until = Instant::now() + rest;
+        let pause = begun.elapsed().min(Duration::from_secs(1));
+        let until = begun + Duration::from_secs_f64(a.interval).max(begun.elapsed() + pause);
         while Instant::now() < until && !stopped() {
             std::thread::sleep(Duration::from_millis(100).min(until.saturating_duration_since(Instant::now())));
         }
         if stopped() {
-            watcher.finish(now())?.iter().for_each(|w| complain(w));
+            let last = watcher.finish(now())?;
+            last.wrong.iter().filter(|w| !said.contains(*w)).for_each(|w| complain(w));
+            if !a.quiet {
+                print(&last)?;
+            }
             return Ok(Exit::Clean);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::error::WatchError;
-use super::head::{Head, Stat};
+use super::head::{self, Head, Stat};
 use crate::analysis::{CONTINUES_NANOS, Intake, Options, capture_stem};
 use crate::capture::{Limits, Reader};
 use crate::case::{self, CaptureRow, CaptureState, Case, new_set, save_batch, save_capture};
@@ -39,6 +39,8 @@ pub(super) struct Shelf {
     by_path: HashMap<String, u32>,
     intakes: BTreeMap<i64, Intake>,
     pub(super) events: Vec<Event>,
+    /// Files that begin as a capture does that lies elsewhere, and whether they are copies of it.
+    copies: HashMap<(PathBuf, u32), ((Stat, Stat), bool)>,
     /// Packets taken in this pass.
     pub(super) packets: u64,
     /// Reading ended early: the case has no room for more.
@@ -130,15 +132,19 @@ impl Shelf {
             }
         }
         let mut hashes: HashMap<u64, Option<[u8; 32]>> = HashMap::new();
-        let same = self.rows.values().find(|r| {
+        let same = self.rows.values().filter(|r| {
             let hash = hashes.entry(r.head_length).or_insert_with(|| head.hash(r.head_length));
             r.head_length > 0 && *hash == Some(r.head_hash)
         });
-        if let Some(row) = same.cloned() {
-            // Renamed, or compressed and the original removed: the same capture. A copy beside it says nothing new.
+        for row in same.cloned().collect::<Vec<_>>() {
             if row.path != name && still_there(&row) {
-                return Ok(None);
+                // A copy beside it says nothing new. Two captures of one interface may begin alike: that is another one.
+                if self.is_copy(path, stat, &row)? {
+                    return Ok(None);
+                }
+                continue;
             }
+            // Renamed, or compressed and the original removed: the same capture.
             let first = row.first.unwrap_or(Timestamp::MIN);
             return Ok(Some(Work { first, path: path.to_owned(), head, stat, row: Some(row.id) }));
         }
@@ -151,6 +157,20 @@ impl Shelf {
             // No packet yet.
             _ => Ok(None),
         }
+    }
+
+    /// Whether a file holds what the capture of `row` holds, as far as both go. Compared once, until one of them changes.
+    fn is_copy(&mut self, path: &Path, stat: Stat, row: &CaptureRow) -> std::io::Result<bool> {
+        let key = (path.to_owned(), row.id);
+        let states = (stat, Stat::of(Path::new(&row.path))?);
+        if let Some((known, copy)) = self.copies.get(&key)
+            && *known == states
+        {
+            return Ok(*copy);
+        }
+        let copy = head::same_content(path, Path::new(&row.path))?;
+        self.copies.insert(key, (states, copy));
+        Ok(copy)
     }
 
     fn save(&mut self, case: &mut Case, id: u32, change: impl FnOnce(&mut CaptureRow)) -> Result<(), WatchError> {

@@ -1,6 +1,7 @@
 //! Pass by pass.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use super::alert::Alerts;
 use super::captures::{Event, Shelf};
@@ -39,6 +40,8 @@ pub struct Wish {
     pub stall: Option<f64>,
     /// How much is kept.
     pub limits: Limits,
+    /// Passes follow each other: after a conclusion that took long, several only read. A ring does not wait.
+    pub paced: bool,
 }
 
 /// What one pass came to.
@@ -86,6 +89,8 @@ pub struct Watcher {
     shipper: Option<Shipper>,
     /// The last pass let something go.
     room_made: bool,
+    /// When to conclude again at the earliest.
+    not_before: Option<Instant>,
 }
 
 impl Watcher {
@@ -97,7 +102,7 @@ impl Watcher {
         let shelf = Shelf::load(&case)?;
         let mut case = case;
         let shipper = wish.evidence.clone().map(|s| Shipper::new(s, &mut case)).transpose()?;
-        Ok(Watcher { case, options, wish, shelf, shipper, room_made: false })
+        Ok(Watcher { case, options, wish, shelf, shipper, room_made: false, not_before: None })
     }
 
     /// The case.
@@ -163,12 +168,9 @@ impl Watcher {
         if !notices.is_empty() {
             pass.fresh.extend(self.case.tell(&notices, false, now)?);
         }
-        if self.case.is_fresh()? && !stop() {
-            let shelf = &mut self.shelf;
-            let analysis = conclude(&mut self.case, &self.options, &mut |set, _| shelf.forget(set))?;
-            let all = told(&analysis.report, deliver.then_some(self.wish.alert_on));
-            pass.fresh.extend(self.case.tell(&all, true, now)?);
-            pass.analysis = Some(analysis);
+        let due = self.not_before.is_none_or(|t| Instant::now() >= t) || !self.wish.paced || self.shelf.full;
+        if due && !stop() {
+            self.tell(now, &mut pass)?;
         }
         pass.wrong.extend(self.wish.alerts.deliver(&mut self.case, now)?);
         if let Some(shipper) = &mut self.shipper {
@@ -186,15 +188,39 @@ impl Watcher {
         Ok(pass)
     }
 
-    /// Ships what waits still: the last pass is over. What went wrong, in words.
+    /// Concludes from what was observed since the last conclusion, if anything was.
+    fn tell(&mut self, now: Timestamp, pass: &mut Pass) -> Result<(), WatchError> {
+        if !self.case.is_fresh()? {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let shelf = &mut self.shelf;
+        let analysis = conclude(&mut self.case, &self.options, &mut |set, _| shelf.forget(set))?;
+        let deliver = self.wish.alerts.is_any().then_some(self.wish.alert_on);
+        let all = told(&analysis.report, deliver);
+        pass.fresh.extend(self.case.tell(&all, true, now)?);
+        pass.analysis = Some(analysis);
+        // The training host has other things to do.
+        self.not_before = Some(Instant::now() + begun.elapsed().saturating_mul(4));
+        Ok(())
+    }
+
+    /// The last pass is over: concludes from what was only read, delivers, ships all that waits.
     ///
     /// # Errors
     /// The case's.
-    pub fn finish(&mut self, now: Timestamp) -> Result<Vec<String>, WatchError> {
-        match &mut self.shipper {
-            Some(shipper) => Ok(shipper.ship(&mut self.case, now, true, true)?),
-            None => Ok(Vec::new()),
+    pub fn finish(&mut self, now: Timestamp) -> Result<Pass, WatchError> {
+        let mut pass = Pass::default();
+        self.tell(now, &mut pass)?;
+        if !pass.fresh.is_empty() {
+            pass.wrong.extend(self.wish.alerts.deliver(&mut self.case, now)?);
         }
+        if let Some(shipper) = &mut self.shipper {
+            let trouble = shipper.ship(&mut self.case, now, true, true)?;
+            pass.trouble |= !trouble.is_empty();
+            pass.wrong.extend(trouble);
+        }
+        Ok(pass)
     }
 
     fn say(&self, event: Event, now: Timestamp, pass: &mut Pass, notices: &mut Vec<Told>) {
