@@ -200,8 +200,7 @@ fn hosts_that_each_saw_only_themselves_are_one_incident_by_the_names_in_front() 
     assert_eq!(incidents[0]["scope"], "synchronized");
     assert!(incidents[0]["hosts"].as_array().unwrap().iter().all(|h| !h["trigger"].is_null()), "{incidents:#?}");
     // Captures of one name are told apart.
-    let paths: Vec<&str> =
-        report["captures"].as_array().unwrap().iter().map(|c| c["path"].as_str().unwrap()).collect();
+    let paths: Vec<&str> = report["captures"].as_array().unwrap().iter().map(|c| c["path"].as_str().unwrap()).collect();
     assert_eq!(paths, ["node-a:eth0.pcap", "node-b:eth0.pcap", "node-c:eth0.pcap"]);
 }
 
@@ -288,7 +287,12 @@ fn a_central_case_takes_segments_as_they_arrive() {
     packed.write_all(&again).unwrap();
     std::fs::write(arriving.join("again.jsonl.gz"), packed.finish().unwrap()).unwrap();
     let output = follow();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        (output.status.code(), output.stdout.len()),
+        (Some(0), 0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(command().args(["case", "check"]).arg(&case).output().unwrap().status.code(), Some(0));
 
     let later = String::from_utf8(again).unwrap().replace("rdzvscope.evidence/1.0", "rdzvscope.evidence/2.0");
@@ -302,7 +306,12 @@ fn a_central_case_takes_segments_as_they_arrive() {
     let next = next.replacen('\n', "\n{\"type\":\"evidence-moon\",\"origin\":\"o\"}\n", 1);
     std::fs::write(arriving.join("later.jsonl"), next).unwrap();
     let output = follow();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        (output.status.code(), output.stdout.len()),
+        (Some(0), 0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]

@@ -27,7 +27,10 @@ fn alone(script: &str) -> Option<String> {
         }
         return None;
     }
-    let script = format!("exec 2>&1\ncd '{}'\nrdzvscope() {{ '{BINARY}' \"$@\"; echo \"status $?\"; }}\n{script}", data("").display());
+    let script = format!(
+        "exec 2>&1\ncd '{}'\nrdzvscope() {{ '{BINARY}' \"$@\"; echo \"status $?\"; }}\n{script}",
+        data("").display()
+    );
     let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -130,7 +133,8 @@ fn a_directory_that_may_not_be_written_is_said() {
 fn a_damaged_case_is_said_and_left_alone() {
     let place = TempDir::new().unwrap();
     let case = place.path().join("case.db");
-    let pass = || text_of(command().args(["watch", "incident-torch1.13", "--once", "--case"]).arg(&case).output().unwrap());
+    let pass =
+        || text_of(command().args(["watch", "incident-torch1.13", "--once", "--case"]).arg(&case).output().unwrap());
     assert_eq!(pass().0, Some(1));
     let whole = std::fs::read(&case).unwrap();
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -144,10 +148,13 @@ fn a_damaged_case_is_said_and_left_alone() {
     let cut: Vec<(&str, Box<dyn Fn(&mut Vec<u8>)>)> = vec![
         ("cut", Box::new(|b: &mut Vec<u8>| b.truncate(b.len() / 2))),
         ("header", Box::new(|b: &mut Vec<u8>| b[..64].fill(0x55))),
-        ("pages", Box::new(|b: &mut Vec<u8>| {
-            let n = b.len();
-            b[8192..n - 4096].fill(0xaa);
-        })),
+        (
+            "pages",
+            Box::new(|b: &mut Vec<u8>| {
+                let n = b.len();
+                b[8192..n - 4096].fill(0xaa);
+            }),
+        ),
     ];
     for (name, change) in &cut {
         let ((status, _, errors), bytes) = with(change);
@@ -201,9 +208,8 @@ fn a_clock_that_jumps_loses_nothing_and_tells_nothing_twice() {
     let pass = watcher.pass(Timestamp(now.0 - 10 * year), &go_on).unwrap();
     assert!(pass.fresh.iter().any(|t| t.kind == "finding"));
     watcher.finish(Timestamp(now.0 - 10 * year)).unwrap();
-    let merged = checked(
-        command().arg("merge").arg(place.path().join("out")).args(["--format", "json"]).output().unwrap(),
-    );
+    let merged =
+        checked(command().arg("merge").arg(place.path().join("out")).args(["--format", "json"]).output().unwrap());
     assert_eq!(merged.json["findings"], report(&case)["findings"]);
 }
 
@@ -283,7 +289,8 @@ fn a_case_with_little_room_reads_on_as_the_oldest_goes() {
         for entry in std::fs::read_dir(data(name)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|e| e == "pcap") {
-                std::fs::copy(&path, captures.join(format!("{name}-{}", path.file_name().unwrap().to_string_lossy()))).unwrap();
+                std::fs::copy(&path, captures.join(format!("{name}-{}", path.file_name().unwrap().to_string_lossy())))
+                    .unwrap();
             }
         }
     }

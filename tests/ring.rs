@@ -134,7 +134,10 @@ fn ring(options: &[&str], files: std::ops::RangeInclusive<usize>) {
     if files.end() > &10 {
         // All of the ring is there still: what analyze makes of its files.
         let whole = checked(command().arg("analyze").arg(&directory).args(["--format", "json"]).output().unwrap());
-        assert_eq!(ids(&report.findings().iter().collect::<Vec<_>>()), ids(&whole.findings().iter().collect::<Vec<_>>()));
+        assert_eq!(
+            ids(&report.findings().iter().collect::<Vec<_>>()),
+            ids(&whole.findings().iter().collect::<Vec<_>>())
+        );
     }
     let (found, sent) = (claims(&report), claims(&sent));
     assert!(found.len() >= 2 && found.iter().all(|id| sent.contains(id)), "{found:?} {sent:?}");

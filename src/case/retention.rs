@@ -106,7 +106,7 @@ impl Case {
         Ok(self.used()? >= limits.size)
     }
 
-    fn used(&self) -> Result<u64, CaseError> {
+    pub(super) fn used(&self) -> Result<u64, CaseError> {
         let (page, pages, free): (i64, i64, i64) =
             (self.pragma("page_size")?, self.pragma("page_count")?, self.pragma("freelist_count")?);
         Ok(u64::try_from(pages.saturating_sub(free).saturating_mul(page)).unwrap_or(0))
@@ -136,9 +136,5 @@ fn forget(tx: &Transaction<'_>, cutoff: i64, newest: i64) -> rusqlite::Result<Pr
     let age = newest.saturating_sub(cutoff).max(DAY);
     tx.execute("DELETE FROM told WHERE coalesce(time, told_at) < ?1", params![cutoff.saturating_sub(age)])?;
     tx.execute("DELETE FROM sighting WHERE first < ?1", params![newest.saturating_sub(DAYS * DAY)])?;
-    Ok(Pruned {
-        batches: (batches + lines + evidence) as u64,
-        flows: flows as u64,
-        captures: captures as u64,
-    })
+    Ok(Pruned { batches: (batches + lines + evidence) as u64, flows: flows as u64, captures: captures as u64 })
 }

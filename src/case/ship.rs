@@ -42,7 +42,9 @@ pub struct Shipment {
 enum Which {
     All,
     /// Those that are new or have changed; of flow records, those that only grew too.
-    Changed { grown: bool },
+    Changed {
+        grown: bool,
+    },
 }
 
 impl Case {
@@ -223,7 +225,8 @@ impl Case {
         self.each(&format!("SELECT path, content FROM hosts {only}"), [], |r| {
             let (path, content): (String, Vec<u8>) = (r.get(0)?, r.get(1)?);
             let hash = crate::finding::short_hash([content.as_slice()]);
-            let packed = zstd::bulk::compress(&content, 3).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
+            let packed =
+                zstd::bulk::compress(&content, 3).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
             for (part, parts, piece) in pieces(&packed) {
                 put(Kind::Hosts, hosts_key(&hash, part, parts, &path), 0, None, piece.to_vec());
             }

@@ -198,9 +198,10 @@ impl Pile {
 
     /// Gives all facts an origin that says what they are: the same facts have the same one.
     pub fn named_by_content(self) -> Pile {
-        let parts = self.entries.iter().flat_map(|((_, kind, key), entry)| {
-            [kind.text().as_bytes(), key.as_bytes(), entry.data.as_slice()]
-        });
+        let parts = self
+            .entries
+            .iter()
+            .flat_map(|((_, kind, key), entry)| [kind.text().as_bytes(), key.as_bytes(), entry.data.as_slice()]);
         let origin = crate::finding::short_hash(parts);
         let entries = self.entries.into_iter().map(|((_, kind, key), e)| ((origin.clone(), kind, key), e)).collect();
         Pile { entries }

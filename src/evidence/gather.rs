@@ -98,7 +98,8 @@ impl One<'_> {
 
     /// Segments that never came, in words.
     fn missing(&self, label: Option<&str>) -> Option<String> {
-        let came: BTreeSet<u64> = self.of(Kind::Segment).filter_map(|(key, _)| numbers_of(key)?.first().copied()).collect();
+        let came: BTreeSet<u64> =
+            self.of(Kind::Segment).filter_map(|(key, _)| numbers_of(key)?.first().copied()).collect();
         let last = came.last().copied()?;
         let count = last.checked_sub(came.iter().filter(|n| **n > 0).count() as u64).filter(|n| *n > 0)?;
         let mut named = Vec::new();
@@ -113,7 +114,9 @@ impl One<'_> {
         named.truncate(MAX_NAMED);
         let (of, named) = (label.unwrap_or(self.origin), named.join(", "));
         let more = if more { ", …" } else { "" };
-        Some(format!("evidence of {of}: {count} of {last} segments did not come ({named}{more}): what they held is not known"))
+        Some(format!(
+            "evidence of {of}: {count} of {last} segments did not come ({named}{more}): what they held is not known"
+        ))
     }
 
     /// Blobs of a kind, put together from their parts: the first numbers of their keys, without part and parts. Besides,
@@ -224,7 +227,8 @@ impl One<'_> {
         for (path, versions) in lists {
             let latest = versions.into_iter().max_by(|a, b| (a.1.0, a.0).cmp(&(b.1.0, b.0)));
             let Some((_, (_, parts, pieces))) = latest else { continue };
-            let packed: Vec<u8> = if pieces.len() as u64 == parts { pieces.into_values().flatten().collect() } else { Vec::new() };
+            let packed: Vec<u8> =
+                if pieces.len() as u64 == parts { pieces.into_values().flatten().collect() } else { Vec::new() };
             let mut text = Vec::new();
             let read = zstd::stream::read::Decoder::new(packed.as_slice())
                 .and_then(|d| d.take(MAX_TEXT).read_to_end(&mut text))

@@ -341,7 +341,6 @@ fn pass_over(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,7 +376,10 @@ mod tests {
         }
         for version in ["2.0", "10.1", "x"] {
             let error = read(&lines(version)).unwrap_err().to_string();
-            assert!(error.contains("line 1") && error.contains("1.x was required") && error.contains(version), "{error}");
+            assert!(
+                error.contains("line 1") && error.contains("1.x was required") && error.contains(version),
+                "{error}"
+            );
         }
     }
 

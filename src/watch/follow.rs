@@ -123,7 +123,8 @@ impl Watcher {
         }
         if self.shelf.full && !self.room_made {
             pass.trouble = true;
-            pass.wrong.push("the case file is full, and nothing in it is old enough to go: give it more (--case-max)".into());
+            pass.wrong
+                .push("the case file is full, and nothing in it is old enough to go: give it more (--case-max)".into());
         }
         Ok(pass)
     }

@@ -93,7 +93,8 @@ pub(super) fn kmsg(case: &mut Case, now: Timestamp) -> Result<(u64, Option<Strin
         }
     }
     // The kernel overwrote what was not read in time; numbers of records that a filter hides are not given.
-    let wrong = (lost > 0).then(|| format!("{}: {lost} messages were overwritten before they were read", path.display()));
+    let wrong =
+        (lost > 0).then(|| format!("{}: {lost} messages were overwritten before they were read", path.display()));
     Ok((records.len() as u64, wrong))
 }
 

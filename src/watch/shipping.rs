@@ -36,7 +36,9 @@ impl Shipper {
         all: bool,
     ) -> Result<Vec<String>, CaseError> {
         // A clock that was set back must not hold it up.
-        let due = |last: Option<Timestamp>, period: i64| last.is_none_or(|l| !(l.0..l.0.saturating_add(period)).contains(&now.0));
+        let due = |last: Option<Timestamp>, period: i64| {
+            last.is_none_or(|l| !(l.0..l.0.saturating_add(period)).contains(&now.0))
+        };
         let grown = all || self.grown.is_some() && due(self.grown, GROWN_PERIOD);
         if !(all || news || due(self.last, PERIOD)) {
             return Ok(Vec::new());
@@ -46,7 +48,8 @@ impl Shipper {
             let Some(mut shipment) = case.shipment(grown)? else { break };
             let origin = case.origin()?;
             if let Some(body) = machine() {
-                let entry = Entry { segment: shipment.segment, data: body.to_string().into_bytes(), ..Entry::default() };
+                let entry =
+                    Entry { segment: shipment.segment, data: body.to_string().into_bytes(), ..Entry::default() };
                 shipment.pile.put(&origin, Kind::Machine, String::new(), entry);
             }
             if let Err(e) = self.segments.write(&origin, shipment.segment, &shipment.pile) {

@@ -65,16 +65,22 @@ fn text(path: &Path, rested: f64, packets: u64, cut: bool, writer: &Writer) -> S
                 Some(bytes) if bytes < FULL => format!(
                     "its file system is full ({bytes} bytes are free): give it room, and start the capture again"
                 ),
-                _ if cut => "it ends in the middle of a packet: its writer was killed, or the machine went down, and what \
+                _ if cut => {
+                    "it ends in the middle of a packet: its writer was killed, or the machine went down, and what \
                              was in its buffer is lost (with -U nothing is)"
-                    .to_string(),
-                _ if packets == 0 => "its writer ended before a packet was written; what was in its buffer is lost (with -U \
+                        .to_string()
+                }
+                _ if packets == 0 => {
+                    "its writer ended before a packet was written; what was in its buffer is lost (with -U \
                                       nothing is)"
-                    .to_string(),
+                        .to_string()
+                }
                 _ => "it ends with a whole packet: its writer was stopped, or killed and wrote with -U; start it again"
                     .to_string(),
             };
-            format!("the capture has stopped: {gained} nothing for {rested:.0} s, and no process has it open any more: {cause}")
+            format!(
+                "the capture has stopped: {gained} nothing for {rested:.0} s, and no process has it open any more: {cause}"
+            )
         }
         Writer::Unknown => format!(
             "the capture has gained nothing for {rested:.0} s; whether a process still has it open cannot be seen by this \

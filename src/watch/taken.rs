@@ -172,7 +172,10 @@ pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<Pile, Watch
     let limits = case::Limits { size: KEEP, ..case::Limits::default() };
     shelf.read(&mut case, options, &found.captures, &limits, &stop)?;
     if shelf.full {
-        let text = format!("captures were left out when their facts took {} MiB: watch --evidence has no such limit", KEEP >> 20);
+        let text = format!(
+            "captures were left out when their facts took {} MiB: watch --evidence has no such limit",
+            KEEP >> 20
+        );
         refused.push(("(evidence)".to_string(), text));
     }
     let mut rows = case.logs()?;
