@@ -29,6 +29,8 @@ pub mod report;
 
 pub mod analysis;
 
+pub mod evidence;
+
 pub mod case;
 
 pub mod alert;

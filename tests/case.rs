@@ -153,3 +153,32 @@ fn since_leaves_out_what_came_before() {
     assert_eq!(kept.len(), times.iter().filter(|t| **t >= since).count());
     assert!(kept.len() < times.len() && !kept.is_empty());
 }
+
+#[test]
+fn earlier_nights_of_a_source_are_told() {
+    let directory = TempDir::new().unwrap();
+    let (captures, case, alerts) =
+        (directory.path().join("pcap"), directory.path().join("case.db"), directory.path().join("alerts"));
+    std::fs::create_dir(&captures).unwrap();
+    let notes = || told(&["report", "--case", text(&case)]).1["notes"].to_string();
+    std::fs::copy(data("incident-torch1.13/node-a.pcap"), captures.join("node-a.pcap")).unwrap();
+    assert_eq!(pass(&case, &[text(&captures)]), 1);
+    assert!(!notes().contains("earlier night"), "{}", notes());
+    // The same scan of another host at the same hour, two days later.
+    let mut bytes = std::fs::read(data("incident-torch1.13/node-c.pcap")).unwrap();
+    for (start, _) in common::records(&bytes) {
+        let seconds = u32::from_le_bytes(bytes[start..start + 4].try_into().unwrap()) + 2 * 86_400;
+        bytes[start..start + 4].copy_from_slice(&seconds.to_le_bytes());
+    }
+    std::fs::write(captures.join("node-c.pcap"), bytes).unwrap();
+    assert_eq!(pass(&case, &[text(&captures), "--alert-file", text(&alerts)]), 1);
+    let told: Vec<Value> =
+        std::fs::read_to_string(&alerts).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let claim = told.iter().find(|a| a["rule"] == "store-claim").unwrap();
+    assert_eq!(claim["history"], serde_json::json!({"nights": 1, "dates": ["2026-11-29"]}));
+    assert!(
+        notes().contains("192.0.2.250 came with nmap at this hour on an earlier night too: 2026-11-29."),
+        "{}",
+        notes()
+    );
+}

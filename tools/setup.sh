@@ -2,8 +2,8 @@
 # setup.sh build|test|dist: installs what is missing, by the package manager, on Debian and its relatives.
 #
 # build: a C compiler (zstd and xz are compiled in) and libpcap's headers. test: besides, the programs that tests compare
-# with (tshark, nmap, tcpdump, nft, masscan, suricata) or run on (python3). dist: what packages are made with. Tests skip a
-# comparison, and say so, where its program is missing.
+# with (tshark, nmap, tcpdump, nft, masscan, suricata), that feed it (tcpreplay, pdsh) or that tests run on (python3, ip,
+# setpriv). dist: what packages are made with. Tests skip a comparison, and say so, where its program is missing.
 set -eu
 
 want="${1:-build}"
@@ -21,6 +21,9 @@ if [ "$want" = test ]; then
     need tshark tshark
     need nmap nmap
     need tcpdump tcpdump
+    need tcpreplay tcpreplay
+    need pdsh pdsh
+    need setpriv util-linux
     need python3 python3
     need pip3 python3-pip
     need ip iproute2

@@ -160,6 +160,39 @@ fn one(input: &mut Take<'_>) -> Option<KeptSegment> {
     Some(KeptSegment { packet, time, opens, src, dst, seq, ack, flags, window, wire_length, ip_id, payload, outer })
 }
 
+/// Packs numbered lines of a log.
+///
+/// # Errors
+/// Those of packing (memory).
+pub fn pack_lines(lines: &[(u64, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for (number, line) in lines {
+        bytes.extend_from_slice(&number.to_le_bytes());
+        bytes.extend_from_slice(&(line.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(line);
+    }
+    zstd::bulk::compress(&bytes, 3)
+}
+
+/// Appends the lines of a packed part, of which at most `max` bytes are unpacked. `false` when it is damaged: what came
+/// before the damage was appended.
+pub fn unpack_lines(part: &[u8], max: u64, lines: &mut Vec<(u64, Vec<u8>)>) -> bool {
+    let Ok(decoder) = zstd::stream::read::Decoder::new(part) else { return false };
+    let mut bytes = Vec::new();
+    if decoder.take(max).read_to_end(&mut bytes).is_err() {
+        return false;
+    }
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        let Some((number, after)) = rest.split_first_chunk::<8>() else { return false };
+        let Some((length, after)) = after.split_first_chunk::<4>() else { return false };
+        let Some((line, after)) = after.split_at_checked(u32::from_le_bytes(*length) as usize) else { return false };
+        lines.push((u64::from_le_bytes(*number), line.to_vec()));
+        rest = after;
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::inputs::{Inputs, Shape, Source, host_of_file, plain_stem};
 use super::options::Options;
 use super::progress::Progress;
+use super::stored::StoredLog;
 use super::{curves, reporting};
 use crate::capture::{Limits, unpacked};
 use crate::curve::Series;
@@ -63,24 +64,19 @@ pub(super) fn read_all(
     logs
 }
 
-/// Reads lines that were kept of logs: path, host and numbered lines of each.
-pub(super) fn read_kept<'a>(
-    options: &Options,
-    kept: impl Iterator<Item = (&'a Path, Option<&'a str>, &'a [(u64, Vec<u8>)])>,
-    names: &Names,
-    near: Option<Timestamp>,
-) -> Logs {
+/// Reads lines that were kept of logs.
+pub(super) fn read_kept(options: &Options, kept: &[StoredLog], names: &Names, near: Option<Timestamp>) -> Logs {
     let mut logs = Logs::default();
     let known = Arc::new(names.clone());
-    for (path, host, lines) in kept {
-        let of_name = host_of_file(path, names, options.host_pattern.as_ref());
+    for StoredLog { path, host, from, lines } in kept {
+        let of_name = host_of_file(path, names, options.host_pattern.as_ref()).or_else(|| from.clone());
         let guessed = of_name.is_none();
         let own = oom::Options {
             boot: options.boot.clone(),
             zone: options.log_zone,
             host_zones: options.host_zones.clone(),
             near: near.or(options.since).or(options.until),
-            explicit_host: host.map(str::to_string),
+            explicit_host: host.clone(),
             file_host: of_name.or_else(|| plain_stem(path)),
             ..oom::Options::default()
         };

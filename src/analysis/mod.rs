@@ -31,6 +31,7 @@ mod walk;
 mod witness;
 
 pub use intake::{Batch, Intake, read_late};
+pub use kept::{pack_lines, unpack_lines};
 pub use learn::{Knowledge, Known, learn};
 pub use options::{Named, Options};
 pub use run::{Analysis, analyze};

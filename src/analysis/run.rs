@@ -410,6 +410,13 @@ pub(super) fn learn_hosts(
         if set.host.is_none() {
             set.host = set.own.and_then(|a| names.host(a)).map(str::to_string);
         }
+        // The host is known by a path or by whoever sent its evidence; here is one more of its addresses.
+        if let (Some(host), Some(own)) = (&set.host, set.own)
+            && names.host(own).is_none()
+            && !own.is_loopback()
+        {
+            names.add(host, own);
+        }
         if let (None, Some(own)) = (&set.host, set.own) {
             let stem = set.captures.first().and_then(|i| captures.get(*i as usize)).and_then(|c| plain_stem(&c.path));
             if let Some(stem) = stem.filter(|_| !own.is_loopback()) {

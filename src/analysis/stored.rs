@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use super::inputs::{Inputs, host_of_file, rotation_stem};
+use super::inputs::{Inputs, Refused, host_of_file, rotation_stem};
 use super::jobs::{self, Lessons};
 use super::kills::Told;
 use super::options::Options;
@@ -14,7 +14,7 @@ use super::sets::{Capture, Feed, ReadCapture, Set, own_address};
 use super::{gather, kept, lists, logs, network};
 use crate::capture::Summary;
 use crate::names::Names;
-use crate::net::Endpoint;
+use crate::net::{Address, Endpoint};
 use crate::stream::{FlowRecord, PacketRef, Take};
 use crate::time::Timestamp;
 
@@ -36,6 +36,10 @@ pub struct StoredCapture {
 pub struct StoredSet {
     /// Its number in the case.
     pub key: i64,
+    /// The host that it came from, where the paths of its captures do not say it.
+    pub host: Option<String>,
+    /// What stands before a path that several hosts have.
+    pub label: Option<String>,
     /// Its captures in order of time.
     pub captures: Vec<StoredCapture>,
     /// A record for every flow.
@@ -59,6 +63,8 @@ pub struct StoredLog {
     pub path: PathBuf,
     /// The host of `HOST=PATH`.
     pub host: Option<String>,
+    /// The host that it came from, where neither its path nor its lines say it.
+    pub from: Option<String>,
     /// Its lines with their numbers.
     pub lines: Vec<(u64, Vec<u8>)>,
 }
@@ -74,6 +80,14 @@ pub struct Stored {
     pub hosts: Vec<(PathBuf, Vec<u8>)>,
     /// Batches that were damaged.
     pub damaged: u64,
+    /// Machines that told their own name and addresses.
+    pub machines: Vec<(String, Vec<Address>)>,
+    /// Flags that others were run with, as JSON.
+    pub setups: Vec<String>,
+    /// Paths that could not be read, and why.
+    pub refused: Vec<(String, String)>,
+    /// What is to be said of how this came together.
+    pub notes: Vec<String>,
 }
 
 /// Conclusions from what was kept.
@@ -110,12 +124,18 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
             lists::read_text(path, &path.to_string_lossy(), None, &text, &mut names)
         })
         .collect();
-    stored.logs.sort_by(|a, b| a.path.cmp(&b.path));
+    name_machines(&stored.machines, &mut names);
+    stored.logs.sort_by(|a, b| (&a.path, &a.host, &a.from, &a.lines).cmp(&(&b.path, &b.host, &b.from, &b.lines)));
     // Captures in order of their paths, whatever the order in which they were kept.
+    let shared = shared_paths(&stored.sets);
     let mut order: Vec<(PathBuf, Option<Timestamp>, usize, usize)> = Vec::new();
     for (i, set) in stored.sets.iter().enumerate() {
         for (j, c) in set.captures.iter().enumerate() {
-            order.push((c.path.clone(), c.summary.as_ref().and_then(Summary::first), i, j));
+            let path = match &set.label {
+                Some(label) if shared.contains(&c.path) => format!("{label}:{}", c.path.to_string_lossy()).into(),
+                _ => c.path.clone(),
+            };
+            order.push((path, c.summary.as_ref().and_then(Summary::first), i, j));
         }
     }
     order.sort();
@@ -124,10 +144,11 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
     let mut index: BTreeMap<(usize, u32), u32> = BTreeMap::new();
     let mut first_of: BTreeMap<usize, u32> = BTreeMap::new();
     for (at, (path, _, i, j)) in order.into_iter().enumerate() {
-        let Some(c) = stored.sets.get(i).and_then(|s| s.captures.get(j)) else { continue };
+        let Some(set) = stored.sets.get(i) else { continue };
+        let Some(c) = set.captures.get(j) else { continue };
         let at = at as u32;
-        let stem = rotation_stem(&path);
-        let host = host_of_file(&path, &names, options.host_pattern.as_ref());
+        let stem = rotation_stem(&c.path);
+        let host = host_of_file(&c.path, &names, options.host_pattern.as_ref()).or_else(|| set.host.clone());
         captures.push(Capture { index: at, path, stem, host });
         read.insert(at, ReadCapture { summary: c.summary.clone(), error: c.error.clone(), ..ReadCapture::default() });
         index.insert((i, c.id), at);
@@ -161,12 +182,11 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
     learn_hosts(&mut names, &captures, &mut sets, &read);
     let spans = sets.iter().filter_map(|s| s.span);
     let near = spans.map(|(a, b)| Timestamp(a.0 / 2 + b.0 / 2)).min();
-    let kept = stored.logs.iter().map(|l| (l.path.as_path(), l.host.as_deref(), l.lines.as_slice()));
-    let mut logs = logs::read_kept(options, kept, &names, near);
+    let mut logs = logs::read_kept(options, &stored.logs, &names, near);
     let (sightings, log_days) = tell_of_hosts(&mut logs, &mut names);
     let mut reading = Reading {
         names,
-        inputs: Inputs::default(),
+        inputs: refused(&stored.refused),
         lists,
         captures,
         sets,
@@ -199,9 +219,19 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
             }
         }
     }
+    let lost: BTreeSet<&Endpoint> = wanted.values().flatten().collect();
+    if !lost.is_empty() {
+        let some: Vec<String> = lost.iter().take(5).map(|e| e.to_string()).collect();
+        let more = if lost.len() > some.len() { " and others" } else { "" };
+        reading.notes.push(format!(
+            "What flows to {}{more} carried was not kept: that they are listeners became known from another host.",
+            some.join(", ")
+        ));
+    }
     if stored.damaged > 0 {
         reading.notes.push(format!("{} batches of kept segments are damaged: what they held is lost", stored.damaged));
     }
+    reading.notes.append(&mut stored.notes);
     let mut told = Told::default();
     corrected_captures(&mut reading, options, &mut told);
     let front = Front { reading, logs, sightings, log_days, told, pruned: None, stopped: false };
@@ -209,21 +239,89 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
     Concluded { analysis, wanted: wanted.into_iter().collect() }
 }
 
-/// What was given twice, in two cases or copies of one, counts once.
+/// What machines say of themselves. An address that several have (a bridge of containers) is nobody's name; what the
+/// operator's lists say comes first.
+fn name_machines(machines: &[(String, Vec<Address>)], names: &mut Names) {
+    let mut owners: BTreeMap<Address, BTreeSet<&str>> = BTreeMap::new();
+    for (host, addresses) in machines {
+        for address in addresses {
+            owners.entry(*address).or_default().insert(host);
+        }
+    }
+    for (address, owners) in owners {
+        if let Some(host) = owners.first().filter(|_| owners.len() == 1 && !address.is_loopback()) {
+            names.add(host, address);
+            names.add_node(address);
+        }
+    }
+}
+
+/// Paths that captures of several hosts have.
+fn shared_paths(sets: &[StoredSet]) -> BTreeSet<PathBuf> {
+    let mut labels: BTreeMap<&PathBuf, BTreeSet<&Option<String>>> = BTreeMap::new();
+    for set in sets {
+        for capture in &set.captures {
+            labels.entry(&capture.path).or_default().insert(&set.label);
+        }
+    }
+    labels.into_iter().filter(|(_, l)| l.len() > 1).map(|(p, _)| p.clone()).collect()
+}
+
+fn refused(paths: &[(String, String)]) -> Inputs {
+    let one = |(label, error): &(String, String)| Refused {
+        label: label.clone(),
+        error: error.clone(),
+        named: true,
+        warning_only: false,
+    };
+    let all: BTreeSet<&(String, String)> = paths.iter().collect();
+    let mut inputs = Inputs::default();
+    inputs.refused = all.into_iter().map(one).collect();
+    inputs
+}
+
+/// A capture as it is told from others: the host that it came from, path and first packet.
+type Print = (Option<String>, PathBuf, Option<Timestamp>);
+
+/// What was given twice, in two cases or copies of one, counts once; so does what one of them holds only the beginning of.
 fn once(stored: &mut Stored) {
-    let mut sets = BTreeSet::new();
+    // Whatever the order in which they came.
+    let prints = |s: &StoredSet| -> Vec<(Print, u64)> {
+        let one = |c: &StoredCapture| {
+            let summary = c.summary.as_ref();
+            let packets = summary.map_or(0, |s| s.packets);
+            ((s.host.clone(), c.path.clone(), summary.and_then(Summary::first)), packets)
+        };
+        s.captures.iter().map(one).collect()
+    };
+    let weight = |s: &StoredSet| prints(s).iter().map(|p| p.1).sum::<u64>();
+    stored.sets.sort_by_cached_key(|s| (prints(s), s.segments.iter().map(Vec::len).collect::<Vec<_>>()));
+    stored.sets.sort_by_key(|s| std::cmp::Reverse(weight(s)));
+    let mut best: BTreeMap<Print, (u64, usize)> = BTreeMap::new();
+    let mut number = 0;
     stored.sets.retain(|s| {
-        let prints: Vec<_> = s
-            .captures
-            .iter()
-            .map(|c| (c.path.clone(), c.summary.as_ref().map(|s| (s.identity, s.packets, s.first(), s.last()))))
-            .collect();
-        prints.is_empty() || sets.insert(prints)
+        let prints = prints(s);
+        let mut whole: BTreeSet<Option<usize>> = BTreeSet::new();
+        for (print, packets) in &prints {
+            whole.insert(best.get(print).filter(|(p, _)| packets <= p).map(|(_, set)| *set));
+        }
+        // All of its captures are in one other set, as far at least.
+        if whole.len() == 1 && whole.first().is_some_and(Option::is_some) {
+            return false;
+        }
+        for (print, packets) in prints {
+            let place = best.entry(print).or_insert((packets, number));
+            *place = (*place).max((packets, number));
+        }
+        number += 1;
+        true
     });
     let mut logs = BTreeSet::new();
-    stored.logs.retain(|l| logs.insert((l.path.clone(), l.host.clone(), l.lines.clone())));
+    stored.logs.retain(|l| logs.insert((l.path.clone(), l.host.clone(), l.from.clone(), l.lines.clone())));
     let mut hosts = BTreeSet::new();
     stored.hosts.retain(|h| hosts.insert(h.clone()));
+    stored.notes.sort();
+    stored.notes.dedup();
 }
 
 fn observations(

@@ -10,6 +10,8 @@ use super::options::Named;
 pub struct Survey {
     /// Captures.
     pub captures: Vec<PathBuf>,
+    /// Files that are empty so far.
+    pub empty: Vec<PathBuf>,
     /// Logs.
     pub logs: Vec<Named>,
     /// Hosts lists.
@@ -34,6 +36,8 @@ pub fn survey(paths: &[PathBuf], oom: &[Named]) -> Survey {
             found.logs.push(Named { host: s.host, path: s.path });
         }
     }
+    let empty = inputs.refused.iter().filter(|r| r.error.starts_with("empty:"));
+    found.empty = empty.map(|r| PathBuf::from(&r.label)).collect();
     let refused = inputs.refused.into_iter().filter(|r| !r.warning_only);
     found.refused = refused.map(|r| (PathBuf::from(r.label), r.error)).collect();
     found

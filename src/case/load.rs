@@ -1,7 +1,6 @@
 //! Reading observations.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::PathBuf;
 
 use rusqlite::Row;
@@ -9,7 +8,7 @@ use rusqlite::Row;
 use super::error::CaseError;
 use super::file::Case;
 use super::row::{CaptureRow, CaptureState, LogRow};
-use crate::analysis::{Stored, StoredCapture, StoredLog, StoredSet, counters_of, record_of_row};
+use crate::analysis::{Stored, StoredCapture, StoredLog, StoredSet, counters_of, record_of_row, unpack_lines};
 use crate::capture::Summary;
 use crate::net::Endpoint;
 use crate::time::Timestamp;
@@ -116,6 +115,8 @@ impl Case {
         let promoted: Vec<String> = self.all("SELECT endpoint FROM promoted WHERE set_id=?1", [key], |r| r.get(0))?;
         Ok(StoredSet {
             key,
+            host: None,
+            label: None,
             captures: captures
                 .into_iter()
                 .map(|c| StoredCapture { id: c.id, path: c.path.into(), summary: c.summary, error: c.error })
@@ -142,33 +143,20 @@ impl Case {
             let parts: Vec<Vec<u8>> =
                 self.all("SELECT data FROM log_part WHERE log_id=?1 ORDER BY id", [row.id], |r| r.get(0))?;
             for part in parts {
-                if !unpack_lines(&part, &mut lines) {
+                if !unpack_lines(&part, MAX_LOG_PART, &mut lines) {
                     let what = format!("a part of the log {} cannot be unpacked", row.path);
                     return Err(CaseError::Damaged { path: self.path.clone(), what });
                 }
             }
-            logs.push(StoredLog { path: PathBuf::from(row.path), host: row.host, lines });
+            logs.push(StoredLog { path: PathBuf::from(row.path), host: row.host, from: None, lines });
         }
         let hosts = self.all("SELECT path, content FROM hosts ORDER BY path", [], |r| {
             Ok((PathBuf::from(r.get::<_, String>(0)?), r.get(1)?))
         })?;
-        Ok(Stored { sets, logs, hosts, damaged: 0 })
+        let mut stored = crate::evidence::gather(&self.evidence()?);
+        stored.sets.extend(sets);
+        stored.logs.extend(logs);
+        stored.hosts.extend::<Vec<_>>(hosts);
+        Ok(stored)
     }
-}
-
-fn unpack_lines(part: &[u8], lines: &mut Vec<(u64, Vec<u8>)>) -> bool {
-    let Ok(decoder) = zstd::stream::read::Decoder::new(part) else { return false };
-    let mut bytes = Vec::new();
-    if decoder.take(MAX_LOG_PART).read_to_end(&mut bytes).is_err() {
-        return false;
-    }
-    let mut rest = bytes.as_slice();
-    while !rest.is_empty() {
-        let Some((number, after)) = rest.split_first_chunk::<8>() else { return false };
-        let Some((length, after)) = after.split_first_chunk::<4>() else { return false };
-        let Some((line, after)) = after.split_at_checked(u32::from_le_bytes(*length) as usize) else { return false };
-        lines.push((u64::from_le_bytes(*number), line.to_vec()));
-        rest = after;
-    }
-    true
 }

@@ -2,7 +2,8 @@
 //!
 //! It holds facts, not conclusions: flow records, segments of the flows that matter, log lines, hosts lists. A report is
 //! computed from them every time, so a later version of the program, or more knowledge, tells more of an old case. The
-//! one conclusion it remembers is which findings and incidents were told, so that nothing is told twice.
+//! conclusions it remembers are which findings and incidents were told, so that nothing is told twice, and on which
+//! nights a source was seen before.
 //!
 //! Every step is one transaction: segments, records, how far each capture was read, what was learnt. A process killed
 //! at any moment loses nothing that was committed, and reads on from there.
@@ -11,11 +12,13 @@ mod check;
 mod counter;
 mod error;
 mod file;
+mod history;
 mod load;
 mod outbox;
 mod retention;
 mod row;
 mod schema;
+mod ship;
 mod write;
 
 #[cfg(test)]
@@ -25,7 +28,9 @@ pub use check::{Info, is_network_filesystem};
 pub use counter::{Counter, Labels, WithheldCount};
 pub use error::CaseError;
 pub use file::{Case, Mode};
+pub use history::Sighting;
 pub use outbox::{Letter, Told, Withheld};
 pub use retention::{Limits, Pruned};
 pub use row::{CaptureRow, CaptureState, LogRow, SetRow};
+pub use ship::Shipment;
 pub(crate) use write::{new_set, save_batch, save_capture, save_late, save_log};

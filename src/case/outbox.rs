@@ -10,6 +10,7 @@ use rusqlite::params;
 use super::counter::{self, Labels};
 use super::error::CaseError;
 use super::file::{Case, set_meta};
+use super::history;
 use super::write::FRESH;
 use crate::time::Timestamp;
 
@@ -113,10 +114,18 @@ impl Case {
                         None => counter::add(tx, counter::of(told.kind), &labels, 1)?,
                     }
                 }
+                let document = if told.kind == "finding" {
+                    if before.is_none() {
+                        history::remember(tx, &told.document)?;
+                    }
+                    history::with_history(tx, &told.document)?
+                } else {
+                    told.document.clone()
+                };
                 tx.execute(
                     "INSERT INTO told (id, kind, rank, time, told_at, document) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                      ON CONFLICT (id, kind) DO UPDATE SET rank=?3, time=?4, document=?6",
-                    params![told.id, told.kind, told.rank, told.time.map(|t| t.0), now.0, told.document],
+                    params![told.id, told.kind, told.rank, told.time.map(|t| t.0), now.0, document],
                 )?;
                 if let Some(w) = withheld {
                     tx.execute(
@@ -127,10 +136,10 @@ impl Case {
                 } else if told.deliver {
                     tx.execute(
                         "INSERT INTO outbox (id, kind, document) VALUES (?1, ?2, ?3)",
-                        params![told.id, told.kind, told.document],
+                        params![told.id, told.kind, document],
                     )?;
                 }
-                fresh.push(told.clone());
+                fresh.push(Told { document, ..told.clone() });
             }
             if whole {
                 set_meta(tx, FRESH, "0")?;

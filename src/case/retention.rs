@@ -4,7 +4,11 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::error::CaseError;
 use super::file::Case;
+use super::history::DAYS;
 use crate::time::Timestamp;
+
+/// Nanoseconds of a day.
+const DAY: i64 = 86_400_000_000_000;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +29,7 @@ impl Default for Limits {
 /// What was let go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Batches of segments.
+    /// Batches of segments, of log lines, and facts of others' evidence.
     pub batches: u64,
     /// Flow records.
     pub flows: u64,
@@ -49,14 +53,19 @@ impl Case {
     pub fn prune(&mut self, limits: &Limits, now: Timestamp) -> Result<Pruned, CaseError> {
         let newest: Option<i64> = self
             .db
-            .query_row("SELECT max(last) FROM capture_set", [], |r| r.get(0))
+            .query_row(
+                "SELECT max(last) FROM (SELECT max(last) AS last FROM capture_set UNION ALL \
+                 SELECT max(last) FROM evidence)",
+                [],
+                |r| r.get(0),
+            )
             .optional()
             .map_err(self.failed("cannot read the case"))?
             .flatten();
         let Some(newest) = newest else { return Ok(Pruned::default()) };
         // A clock that jumped ahead must not empty the case: its own packets say what is old.
         let cutoff = newest.min(now.0).saturating_sub((limits.age * 1e9) as i64);
-        let mut pruned = self.transaction("cannot prune the case", |tx| forget(tx, cutoff))?;
+        let mut pruned = self.transaction("cannot prune the case", |tx| forget(tx, cutoff, newest))?;
         for _ in 0..64 {
             if self.used()? <= limits.size / 10 * 9 {
                 break;
@@ -65,8 +74,10 @@ impl Case {
             let cutoff: Option<i64> = self
                 .db
                 .query_row(
-                    "SELECT last FROM segment WHERE last IS NOT NULL ORDER BY last \
-                     LIMIT 1 OFFSET (SELECT count(*) / 10 FROM segment WHERE last IS NOT NULL)",
+                    "WITH all_last AS (SELECT last FROM segment WHERE last IS NOT NULL UNION ALL \
+                     SELECT last FROM evidence WHERE last IS NOT NULL UNION ALL \
+                     SELECT seen FROM log_part WHERE seen IS NOT NULL) \
+                     SELECT last FROM all_last ORDER BY last LIMIT 1 OFFSET (SELECT count(*) / 10 FROM all_last)",
                     [],
                     |r| r.get(0),
                 )
@@ -76,7 +87,7 @@ impl Case {
                 Some(c) if c < newest => c + 1,
                 _ => break,
             };
-            let more = self.transaction("cannot prune the case", |tx| forget(tx, cutoff))?;
+            let more = self.transaction("cannot prune the case", |tx| forget(tx, cutoff, newest))?;
             if more.is_nothing() {
                 break;
             }
@@ -87,14 +98,22 @@ impl Case {
         Ok(pruned)
     }
 
-    fn used(&self) -> Result<u64, CaseError> {
+    /// Whether no more should be put in before something was let go.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn is_full(&self, limits: &Limits) -> Result<bool, CaseError> {
+        Ok(self.used()? >= limits.size)
+    }
+
+    pub(super) fn used(&self) -> Result<u64, CaseError> {
         let (page, pages, free): (i64, i64, i64) =
             (self.pragma("page_size")?, self.pragma("page_count")?, self.pragma("freelist_count")?);
         Ok(u64::try_from(pages.saturating_sub(free).saturating_mul(page)).unwrap_or(0))
     }
 }
 
-fn forget(tx: &Transaction<'_>, cutoff: i64) -> rusqlite::Result<Pruned> {
+fn forget(tx: &Transaction<'_>, cutoff: i64, newest: i64) -> rusqlite::Result<Pruned> {
     let batches = tx.execute("DELETE FROM segment WHERE last < ?1", params![cutoff])?;
     let flows = tx.execute("DELETE FROM flow WHERE last < ?1", params![cutoff])?;
     // Rows of captures stay as long as their files may still lie there: they say that these were read.
@@ -109,5 +128,13 @@ fn forget(tx: &Transaction<'_>, cutoff: i64) -> rusqlite::Result<Pruned> {
         params![cutoff],
     )?;
     tx.execute("DELETE FROM outbox WHERE sent_at < ?1", params![cutoff])?;
-    Ok(Pruned { batches: batches as u64, flows: flows as u64, captures: captures as u64 })
+    // How far logs were read stays known: what lies there is not read again.
+    let lines = tx.execute("DELETE FROM log_part WHERE seen < ?1", params![cutoff])?;
+    let evidence = tx.execute("DELETE FROM evidence WHERE last < ?1", params![cutoff])?;
+    tx.execute("DELETE FROM arrived WHERE seen < ?1", params![cutoff.saturating_sub(DAY)])?;
+    // What was told is known for as long again as its evidence was, in case a file that holds it turns up once more.
+    let age = newest.saturating_sub(cutoff).max(DAY);
+    tx.execute("DELETE FROM told WHERE coalesce(time, told_at) < ?1", params![cutoff.saturating_sub(age)])?;
+    tx.execute("DELETE FROM sighting WHERE first < ?1", params![newest.saturating_sub(DAYS * DAY)])?;
+    Ok(Pruned { batches: (batches + lines + evidence) as u64, flows: flows as u64, captures: captures as u64 })
 }

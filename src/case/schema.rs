@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x7264_7a76;
 
 /// What brings a case from the schema of this index to the next one.
-pub(super) const MIGRATIONS: [&str; 2] = [V1, COUNTERS];
+pub(super) const MIGRATIONS: [&str; 3] = [V1, COUNTERS, EVIDENCE];
 
 /// The schema that this version writes.
 pub(super) const SCHEMA: i32 = MIGRATIONS.len() as i32;
@@ -91,4 +91,30 @@ INSERT INTO counter (name, rule, severity, kind, value)
     FROM told WHERE kind = 'incident' AND json_extract(document, '$.kind') IS NOT NULL GROUP BY 3, 4;
 INSERT INTO counter (name, rule, severity, kind, value)
     SELECT 'packets', '', '', '', coalesce(sum(consumed), 0) FROM capture;
+";
+
+/// Evidence: what is to be shipped, and what came from others. Earlier nights. When lines of logs came.
+const EVIDENCE: &str = "
+ALTER TABLE capture_set ADD COLUMN unshipped INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE capture ADD COLUMN unshipped INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE flow ADD COLUMN unshipped INTEGER;
+CREATE INDEX flow_unshipped ON flow (unshipped) WHERE unshipped IS NOT NULL;
+ALTER TABLE log ADD COLUMN unshipped INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE hosts ADD COLUMN unshipped INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE log_part ADD COLUMN seen INTEGER;
+UPDATE log_part SET seen=(SELECT seen FROM log WHERE log.id=log_part.log_id);
+CREATE TABLE evidence (
+    origin TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+    rank INTEGER NOT NULL, segment INTEGER NOT NULL, last INTEGER, data BLOB NOT NULL,
+    PRIMARY KEY (origin, kind, key)
+) WITHOUT ROWID;
+CREATE INDEX evidence_last ON evidence (last) WHERE last IS NOT NULL;
+CREATE TABLE arrived (
+    path TEXT PRIMARY KEY, size INTEGER NOT NULL, modified INTEGER NOT NULL, seen INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE sighting (
+    source TEXT NOT NULL, tool TEXT NOT NULL, day INTEGER NOT NULL, hour INTEGER NOT NULL,
+    first INTEGER NOT NULL, findings INTEGER NOT NULL, PRIMARY KEY (source, tool, day, hour)
+) WITHOUT ROWID;
+INSERT OR IGNORE INTO meta (key, value) VALUES ('origin', lower(hex(randomblob(8))));
 ";

@@ -116,3 +116,78 @@ fn what_is_withheld_is_remembered_and_counted_and_no_alert() {
     let of = |name: &str, severity: &str| (name.to_string(), severity.to_string(), 1);
     assert_eq!(counted, [of("findings", "info"), of("findings", "warning"), of("withheld", "info")]);
 }
+
+#[test]
+fn a_case_of_the_first_schema_is_brought_up_to_date_and_a_copy_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("case.db");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(super::schema::MIGRATIONS[0]).unwrap();
+    db.execute_batch(&format!(
+        "PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version=1;
+         INSERT INTO meta VALUES ('k', 'v');
+         INSERT INTO log VALUES (1, 'kern.log', NULL, 0, 0, 0, x'', 5, 1, 5, 77);
+         INSERT INTO log_part (log_id, data) VALUES (1, x'28b52ffd0000010000');
+         INSERT INTO told VALUES ('a', 'finding', 1, NULL, 0, '{{}}');"
+    ))
+    .unwrap();
+    drop(db);
+    let before = std::fs::read(&path).unwrap();
+    assert!(matches!(Case::open(&path, Mode::Read), Err(CaseError::Older { found: 1, .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), before, "reading changes nothing");
+    let mut case = Case::open(&path, Mode::Write).unwrap();
+    assert_eq!(case.meta("k").unwrap().as_deref(), Some("v"));
+    assert_eq!(case.origin().unwrap().len(), 16);
+    assert_eq!(case.tell(&[told("a", 1)], false, Timestamp(0)).unwrap(), [], "what was told stays told");
+    let seen: i64 = case.db.query_row("SELECT seen FROM log_part", [], |r| r.get(0)).unwrap();
+    assert_eq!((case.info().unwrap().schema, seen), (SCHEMA, 77));
+    let copy = directory.path().join("case.db.schema-1");
+    let copied = rusqlite::Connection::open(&copy).unwrap();
+    let version: i32 = copied.pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
+    assert_eq!(version, 1);
+    let other = Case::open(&directory.path().join("other.db"), Mode::Create).unwrap();
+    assert_ne!(case.origin().unwrap(), other.origin().unwrap());
+}
+
+#[test]
+fn log_lines_and_evidence_are_let_go_with_the_rest() {
+    use crate::evidence::{Entry, Kind, Pile, key_of};
+    let mut case = Case::in_memory().unwrap();
+    let day = 86_400_000_000_000i64;
+    let mut pile = Pile::default();
+    for n in 0..40 {
+        let entry = Entry { last: Some(Timestamp(n * day)), data: vec![0; 1000], ..Entry::default() };
+        pile.put("o", Kind::Segments, key_of(&[1, n as u64, 1, 0, 0, 1]), entry);
+    }
+    let at = (std::path::Path::new("x.jsonl"), 1, 1);
+    assert!(case.take_evidence(&pile, at, Timestamp(40 * day)).unwrap());
+    assert!(!case.take_evidence(&pile, at, Timestamp(40 * day)).unwrap(), "the same says nothing new");
+    assert!(case.has_arrived(at.0, 1, 1).unwrap() && !case.has_arrived(at.0, 2, 1).unwrap());
+    let mut row = crate::case::LogRow {
+        id: 0,
+        path: "kmsg".into(),
+        host: None,
+        inode: (0, 0),
+        head_length: 0,
+        head_hash: [0; 32],
+        offset: 0,
+        lines: 1,
+        kept: 0,
+    };
+    for n in [1, 39] {
+        case.transaction("x", |tx| super::save_log(tx, &mut row, &[(1, b"x".to_vec())], Timestamp(n * day))).unwrap();
+    }
+    let count = |case: &Case, table: &str| -> i64 {
+        case.db.query_row(&format!("SELECT count(*) FROM {table}"), [], |r| r.get(0)).unwrap()
+    };
+    let limits = super::Limits { age: 10.0 * 86_400.0, size: 1 << 30 };
+    // A clock far ahead lets go no more than the newest observation does.
+    case.prune(&limits, Timestamp(9000 * day)).unwrap();
+    assert_eq!((count(&case, "evidence"), count(&case, "log_part"), count(&case, "log")), (11, 1, 1));
+    // A budget that is too small for all: the oldest go first.
+    let used = case.used().unwrap();
+    case.prune(&super::Limits { size: used - 8000, ..limits }, Timestamp(40 * day)).unwrap();
+    assert!(count(&case, "evidence") < 11 && count(&case, "evidence") > 0);
+    let oldest: i64 = case.db.query_row("SELECT min(last) FROM evidence", [], |r| r.get(0)).unwrap();
+    assert!(oldest > 29 * day);
+}

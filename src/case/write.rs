@@ -7,12 +7,13 @@ use super::counter::{self, Labels};
 use super::error::CaseError;
 use super::file::{Case, set_meta};
 use super::row::{CaptureRow, LogRow, SetRow};
-use crate::analysis::{Batch, flow_row};
+use super::ship::SHIP;
+use crate::analysis::{Batch, flow_row, pack_lines};
 use crate::net::Endpoint;
 use crate::time::Timestamp;
 
 /// A number as SQLite holds it: the largest stands for all that are larger.
-fn int(n: u64) -> i64 {
+pub(super) fn int(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn save_capture(tx: &Transaction<'_>, row: &mut CaptureRow) -> rusqli
         "INSERT INTO capture (id, set_id, path, device, inode, size, modified, head_length, head_hash, consumed, offset, \
          state, first, last, summary, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
          ON CONFLICT (id) DO UPDATE SET path=?3, device=?4, inode=?5, size=?6, modified=?7, head_length=?8, head_hash=?9, \
-         consumed=?10, offset=?11, state=?12, first=?13, last=?14, summary=?15, error=?16",
+         consumed=?10, offset=?11, state=?12, first=?13, last=?14, summary=?15, error=?16, unshipped=1",
         values,
     )?;
     if row.id == 0 {
@@ -68,13 +69,18 @@ pub(crate) fn save_batch(tx: &Transaction<'_>, set: i64, capture: u32, batch: &B
             segment.execute(params![set, capture, late, first, last, data])?;
         }
     }
+    // Where evidence is shipped: 1, a flow that is new or has ended; 2, one that grew since it was shipped.
+    let ships = tx.query_row("SELECT value FROM meta WHERE key=?1", [SHIP], |r| r.get::<_, String>(0)).optional()?;
+    let ships = ships.is_some_and(|v| v == "1");
     let mut flow = tx.prepare(
-        "INSERT INTO flow (set_id, capture_id, packet, last, data) VALUES (?1, ?2, ?3, ?4, ?5) \
-         ON CONFLICT (set_id, capture_id, packet) DO UPDATE SET last=?4, data=?5",
+        "INSERT INTO flow (set_id, capture_id, packet, last, data, unshipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+         ON CONFLICT (set_id, capture_id, packet) DO UPDATE SET last=?4, data=?5, \
+         unshipped=CASE WHEN ?6 IS NULL THEN NULL WHEN ?7 OR unshipped=1 THEN 1 ELSE 2 END",
     )?;
     for record in &batch.records {
         let (at, data) = flow_row(record);
-        flow.execute(params![set, at.capture, int(at.number), record.last.0, data])?;
+        let ended = record.fin.iter().chain(&record.rst).any(|m| m.get().is_some());
+        flow.execute(params![set, at.capture, int(at.number), record.last.0, data, ships.then_some(1), ended])?;
     }
     let c = &batch.counters;
     let counters = [c.packets, c.segments, c.evicted_flows, c.evicted_bytes, c.bad_checksums, c.duplicates];
@@ -82,7 +88,7 @@ pub(crate) fn save_batch(tx: &Transaction<'_>, set: i64, capture: u32, batch: &B
     let skipped = serde_json::to_string(&batch.skipped).unwrap_or_default();
     tx.execute(
         "UPDATE capture_set SET counters=?2, skipped=?3, first=min(coalesce(first, ?4), coalesce(?4, first)), \
-         last=max(coalesce(last, ?5), coalesce(?5, last)) WHERE id=?1",
+         last=max(coalesce(last, ?5), coalesce(?5, last)), unshipped=1 WHERE id=?1",
         params![set, counters, skipped, first, last],
     )?;
     counter::add(tx, counter::PACKETS, &Labels::default(), batch.packets)?;
@@ -99,6 +105,7 @@ pub(crate) fn save_late(
     for e in listeners {
         tx.execute("INSERT OR IGNORE INTO promoted (set_id, endpoint) VALUES (?1, ?2)", params![set, e.to_string()])?;
     }
+    tx.execute("UPDATE capture_set SET unshipped=1 WHERE id=?1", [set])?;
     for (capture, data) in segments {
         tx.execute(
             "INSERT INTO segment (set_id, capture_id, late, data) VALUES (?1, ?2, 1, ?3)",
@@ -118,7 +125,7 @@ pub(crate) fn save_log(
     tx.execute(
         "INSERT INTO log (id, path, host, device, inode, head_length, head_hash, offset, lines, kept, seen) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO UPDATE SET \
-         path=?2, device=?4, inode=?5, head_length=?6, head_hash=?7, offset=?8, lines=?9, kept=?10, seen=?11",
+         path=?2, device=?4, inode=?5, head_length=?6, head_hash=?7, offset=?8, lines=?9, kept=?10, seen=?11, unshipped=1",
         params![
             if row.id == 0 { None } else { Some(row.id) },
             row.path,
@@ -139,14 +146,8 @@ pub(crate) fn save_log(
     if lines.is_empty() {
         return Ok(());
     }
-    let mut bytes = Vec::new();
-    for (number, line) in lines {
-        bytes.extend_from_slice(&number.to_le_bytes());
-        bytes.extend_from_slice(&(line.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(line);
-    }
-    let data = zstd::bulk::compress(&bytes, 3).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
-    tx.execute("INSERT INTO log_part (log_id, data) VALUES (?1, ?2)", params![row.id, data])?;
+    let data = pack_lines(lines).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
+    tx.execute("INSERT INTO log_part (log_id, seen, data) VALUES (?1, ?2, ?3)", params![row.id, now.0, data])?;
     set_meta(tx, FRESH, "1")
 }
 
@@ -164,7 +165,7 @@ impl Case {
                 return Ok(false);
             }
             tx.execute(
-                "INSERT INTO hosts (path, content) VALUES (?1, ?2) ON CONFLICT (path) DO UPDATE SET content=?2",
+                "INSERT INTO hosts (path, content) VALUES (?1, ?2) ON CONFLICT (path) DO UPDATE SET content=?2, unshipped=1",
                 params![path, content],
             )?;
             set_meta(tx, FRESH, "1")?;

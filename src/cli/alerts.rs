@@ -31,9 +31,9 @@ pub(super) struct AlertArgs {
     /// /run/systemd/journal/socket, with fields RDZVSCOPE_RULE, RDZVSCOPE_SOURCE, …
     #[arg(long, value_name = "LOG", value_parser = receiver)]
     alert_to: Vec<Receiver>,
-    /// Lowest severity of a finding that is an alert
-    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = super::analyze::severity)]
-    alert_on: Severity,
+    /// Lowest severity of a finding that is an alert [default: warning; of merge: critical]
+    #[arg(long, value_name = "SEVERITY", value_parser = super::analyze::severity)]
+    alert_on: Option<Severity>,
     /// A list of what is no alert: by source, rule, listener and time, with the reason
     ///
     /// One entry a line: source=192.0.2.250 rule=syn-scan until=2027-01-01 reason="approved scanner, ticket 4711".
@@ -73,8 +73,14 @@ pub(super) struct Alerting {
 }
 
 impl AlertArgs {
-    /// Reads the list of what is withheld, and says of it what should be known.
-    pub(super) fn alerting(self) -> anyhow::Result<Alerting> {
+    /// Whether any of them is there.
+    pub(super) fn asked(&self) -> bool {
+        let receivers = self.alert_exec.is_some() || self.alert_file.is_some() || !self.alert_to.is_empty();
+        receivers || self.alert_on.is_some() || self.suppress.is_some() || self.metrics.is_some()
+    }
+
+    /// Reads the list of what is withheld, and says of it what should be known. Findings are alerts from `usual` on.
+    pub(super) fn alerting(self, usual: Severity) -> anyhow::Result<Alerting> {
         let suppress = self.suppress.as_deref().map(SuppressFile::open).transpose()?;
         if let Some(file) = &suppress {
             for (line, ended) in file.list().expired(now()) {
@@ -82,7 +88,7 @@ impl AlertArgs {
             }
         }
         let alerts = Alerts { exec: self.alert_exec, file: self.alert_file, logs: self.alert_to, suppress };
-        Ok(Alerting { alerts, on: self.alert_on, metrics: self.metrics })
+        Ok(Alerting { alerts, on: self.alert_on.unwrap_or(usual), metrics: self.metrics })
     }
 }
 

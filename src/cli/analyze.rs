@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use super::args;
 use super::exit::Exit;
 use super::output::{OutputArgs, complain, shown};
+use super::setup::Setup;
 use crate::analysis::{Named, Options, analyze};
+use crate::evidence::Pile;
 use crate::net::Network;
 use crate::oom::Zone;
 use crate::report::carve;
 use crate::time::Timestamp;
+use crate::watch::evidence_of;
 use crate::words::Severity;
 
 /// Arguments of `analyze`.
@@ -23,6 +26,7 @@ use crate::words::Severity;
   tcpdump -i eth0 -w - | rdzvscope analyze - --port 29500-29510
   rdzvscope analyze incident/ --format html -o report.html
   rdzvscope analyze incident/ --format json -o report.json --carve flagged.pcapng
+  pdsh -a 'rdzvscope analyze /var/lib/pcap --oom /var/log --format jsonl' | rdzvscope merge -
 
 Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
@@ -158,7 +162,12 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         options.threads = threads.max(1);
     }
     let analysis = analyze(&options);
-    a.output.write_veiled(&analysis.report, veil.as_ref())?;
+    let facts = if a.output.is_evidence() && !analysis.stopped {
+        evidence_of(&options, Some(&Setup::of_options(&options).text()?))?
+    } else {
+        Pile::default()
+    };
+    a.output.write_with(&analysis.report, &facts, veil.as_ref())?;
     if let Some(path) = &a.carve {
         let written = carve::carve(&analysis.report, &analysis.captures, path, veil.as_ref())?;
         if written.packets == 0 {

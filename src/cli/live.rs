@@ -112,7 +112,7 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         None => Case::in_memory()?,
     };
     // Before anything is opened: what is wrong with a list is no reason to have started.
-    let alerting = std::mem::take(&mut a.alerts).alerting()?;
+    let alerting = std::mem::take(&mut a.alerts).alerting(Severity::Warning)?;
     let setup = Setup::of_case(&case)?.join(a.setup.setup());
     setup.keep(&case)?;
     let options = a.setup.options(&setup, arguments)?;

@@ -14,6 +14,7 @@ mod help;
 mod inventory;
 #[cfg(feature = "live")]
 mod live;
+mod merge;
 mod messages;
 mod oom;
 mod output;
@@ -76,8 +77,8 @@ enum Command {
     Watch(watch::Args),
     /// Any report from a case file
     Report(report::Args),
-    /// Case files of many hosts joined into one report
-    Merge(report::MergeArgs),
+    /// Evidence and case files of many hosts joined into one report
+    Merge(merge::Args),
     /// The case file itself: check, backup, compact, info
     Case(case::Args),
     /// What a rule means, why it matters, what to do
@@ -108,7 +109,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Live(a) => live::run(a, &arguments),
         Command::Watch(a) => watch::run(a, &arguments),
         Command::Report(a) => report::run(a, &arguments),
-        Command::Merge(a) => report::merge(a, &arguments),
+        Command::Merge(a) => merge::run(a, &arguments),
         Command::Case(a) => case::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut command),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::redact::RedactArgs;
+use crate::evidence::{Pile, write_lines};
 use crate::report::Veil;
 use crate::report::model::Report;
 use crate::report::size::Zone;
@@ -66,13 +67,19 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Writes the report as asked.
-    pub(super) fn write(&self, report: &Report) -> anyhow::Result<()> {
-        self.write_veiled(report, self.redact.veil()?.as_ref())
+    /// Whether the output is evidence for `merge` besides being a report.
+    pub(super) fn is_evidence(&self) -> bool {
+        self.format == Format::Jsonl && !self.redact.asked() && !(self.quiet && self.output.is_none())
     }
 
-    /// The same with tokens that were made before: a key can be read once where it comes through a pipe.
-    pub(super) fn write_veiled(&self, report: &Report, veil: Option<&Veil>) -> anyhow::Result<()> {
+    /// Writes the report as asked.
+    pub(super) fn write(&self, report: &Report) -> anyhow::Result<()> {
+        self.write_with(report, &Pile::default(), self.redact.veil()?.as_ref())
+    }
+
+    /// The same, and in JSON lines the facts that it rests on. Tokens were made before: a key can be read once where it
+    /// comes through a pipe.
+    pub(super) fn write_with(&self, report: &Report, facts: &Pile, veil: Option<&Veil>) -> anyhow::Result<()> {
         if self.quiet && self.output.is_none() {
             return Ok(());
         }
@@ -83,6 +90,7 @@ impl OutputArgs {
                 let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
                 let mut out = BufWriter::new(file);
                 self.write_to(report, &mut out, false)?;
+                self.write_facts(facts, &mut out).with_context(|| format!("{}: cannot write", shown(path)))?;
                 out.flush().with_context(|| format!("{}: cannot write", shown(path)))
             }
             None => {
@@ -90,9 +98,14 @@ impl OutputArgs {
                 let terminal = stdout.is_terminal();
                 let mut out = BufWriter::new(stdout.lock());
                 self.write_to(report, &mut out, terminal)?;
+                self.write_facts(facts, &mut out)?;
                 Ok(out.flush()?)
             }
         }
+    }
+
+    fn write_facts(&self, facts: &Pile, out: &mut impl Write) -> io::Result<()> {
+        if self.is_evidence() { write_lines(facts, 1, out) } else { Ok(()) }
     }
 
     fn write_to(&self, report: &Report, out: &mut impl Write, terminal: bool) -> io::Result<()> {

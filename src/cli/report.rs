@@ -1,4 +1,4 @@
-//! `rdzvscope report` and `rdzvscope merge`: reports from case files.
+//! `rdzvscope report`: reports from a case file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,8 +7,9 @@ use super::analyze::severity;
 use super::exit::Exit;
 use super::output::OutputArgs;
 use super::setup::{Setup, SetupArgs};
-use crate::analysis::{Analysis, Options, Stored, analyze_stored};
+use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
+use crate::evidence::Pile;
 use crate::report::model::Report;
 use crate::time::Timestamp;
 use crate::words::Severity;
@@ -34,39 +35,18 @@ pub(super) struct Args {
     common: Common,
 }
 
-/// Arguments of `merge`.
 #[derive(clap::Args, Debug)]
-#[command(
-    about = "Case files of many hosts joined into one report",
-    after_help = "Examples:
-  rdzvscope merge node-a.db node-b.db node-c.db
-  rdzvscope merge cases/*.db --format json -o report.json
-
-The order of the files does not matter, nor whether one is given twice: the report is that of analyze over all their
-captures and logs.
-
-Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
-)]
-pub(super) struct MergeArgs {
-    /// Case files
-    #[arg(value_name = "EVIDENCE", required = true)]
-    cases: Vec<PathBuf>,
-    #[command(flatten)]
-    common: Common,
-}
-
-#[derive(clap::Args, Debug)]
-struct Common {
+pub(super) struct Common {
     /// Lowest severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
-    fail_on: Severity,
+    pub(super) fail_on: Severity,
     /// Exit with 0 whatever was found
     #[arg(long)]
     exit_zero: bool,
     #[command(flatten)]
-    setup: SetupArgs,
+    pub(super) setup: SetupArgs,
     #[command(flatten)]
-    output: OutputArgs,
+    pub(super) output: OutputArgs,
 }
 
 fn instant(text: &str) -> Result<Timestamp, String> {
@@ -75,13 +55,19 @@ fn instant(text: &str) -> Result<Timestamp, String> {
 
 /// Runs `report`.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
-    let (stored, options) = join(std::slice::from_ref(&a.case), &a.common, arguments)?;
+    let case = Case::open(&a.case, Mode::Read)?;
+    let mut stored = case.load()?;
+    let setup = Setup::of_evidence(&stored.setups)?.join(Setup::of_case(&case)?).join(a.common.setup.setup());
+    let options = a.common.setup.options(&setup, arguments)?;
+    a.common.add_hosts(&mut stored)?;
     let mut analysis = analyze_stored(&options, stored).analysis;
     if let Some(since) = a.since {
         keep_since(&mut analysis.report, since);
     }
     tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
-    finish(&a.common, &analysis)
+    earlier_nights(&case, &mut analysis.report)?;
+    let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { Pile::default() };
+    a.common.finish(&analysis, &facts, false)
 }
 
 /// What was no alert stands in the report all the same: it says so.
@@ -95,40 +81,42 @@ fn tell_of_withheld(cases: &[PathBuf], report: &mut Report) -> anyhow::Result<()
     Ok(())
 }
 
-/// Runs `merge`.
-pub(super) fn merge(a: MergeArgs, arguments: &[OsString]) -> anyhow::Result<Exit> {
-    let (stored, options) = join(&a.cases, &a.common, arguments)?;
-    finish(&a.common, &analyze_stored(&options, stored).analysis)
+/// What the case remembers of a source's earlier nights.
+fn earlier_nights(case: &Case, report: &mut Report) -> anyhow::Result<()> {
+    for scan in &report.scans {
+        let Some(time) = scan.last.or(scan.first) else { continue };
+        let seen = case.earlier_nights(&scan.source.address, scan.tool.as_deref().unwrap_or_default(), time)?;
+        if seen.nights > 0 {
+            let label = scan.source.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
+            let with = scan.tool.as_ref().map(|t| format!(" with {t}")).unwrap_or_default();
+            let nights = if seen.nights == 1 { "an earlier night" } else { &format!("{} earlier nights", seen.nights) };
+            let shown = seen.dates.join(", ");
+            let last = if seen.nights > seen.dates.len() as u64 { "the last of them " } else { "" };
+            let source = &scan.source.address;
+            report.notes.push(format!("{source}{label} came{with} at this hour on {nights} too: {last}{shown}."));
+        }
+    }
+    Ok(())
 }
 
-/// All that several cases hold, with what is known of all their hosts.
-fn join(paths: &[PathBuf], common: &Common, arguments: &[OsString]) -> anyhow::Result<(Stored, Options)> {
-    let mut stored = Stored::default();
-    let mut setups = Vec::new();
-    for path in paths {
-        let case = Case::open(path, Mode::Read)?;
-        let more = case.load()?;
-        setups.push(Setup::of_case(&case)?);
-        stored.sets.extend(more.sets);
-        stored.logs.extend(more.logs);
-        stored.hosts.extend(more.hosts);
+impl Common {
+    /// Adds the lists that `--hosts` names.
+    pub(super) fn add_hosts(&self, stored: &mut Stored) -> anyhow::Result<()> {
+        for path in &self.setup.hosts {
+            let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
+            stored.hosts.push((path.clone(), content));
+        }
+        stored.hosts.sort();
+        Ok(())
     }
-    // Whatever the order in which they are given.
-    setups.sort_by_key(|s| serde_json::to_string(s).unwrap_or_default());
-    let setup = setups.into_iter().fold(Setup::default(), Setup::join).join(common.setup.setup());
-    for path in &common.setup.hosts {
-        let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
-        stored.hosts.push((path.clone(), content));
-    }
-    stored.hosts.sort();
-    Ok((stored, common.setup.options(&setup, arguments)?))
-}
 
-fn finish(common: &Common, analysis: &Analysis) -> anyhow::Result<Exit> {
-    common.output.write(&analysis.report)?;
-    let flagged = analysis.report.findings.iter().any(|f| f.severity >= common.fail_on)
-        || analysis.report.incidents.iter().any(|i| i.hosts.iter().any(|h| h.trigger.is_some()));
-    Ok(Exit::of(flagged, analysis.trouble, false, false, common.exit_zero))
+    /// Writes the report; the exit status.
+    pub(super) fn finish(&self, analysis: &Analysis, facts: &Pile, trouble: bool) -> anyhow::Result<Exit> {
+        self.output.write_with(&analysis.report, facts, self.output.redact.veil()?.as_ref())?;
+        let flagged = analysis.report.findings.iter().any(|f| f.severity >= self.fail_on)
+            || analysis.report.incidents.iter().any(|i| i.hosts.iter().any(|h| h.trigger.is_some()));
+        Ok(Exit::of(flagged, trouble || analysis.trouble, false, false, self.exit_zero))
+    }
 }
 
 /// Leaves out what happened earlier, but for what an incident that is told rests on.

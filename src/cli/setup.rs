@@ -80,7 +80,46 @@ impl Setup {
 
     /// Keeps it in a case.
     pub(super) fn keep(&self, case: &Case) -> anyhow::Result<()> {
-        Ok(case.set_meta(KEY, &serde_json::to_string(self)?)?)
+        Ok(case.set_meta(KEY, &self.text()?)?)
+    }
+
+    /// As a case and evidence hold it.
+    pub(super) fn text(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string(self)?)
+    }
+
+    /// What evidence says of the flags of those who gathered it, joined whatever their order.
+    pub(super) fn of_evidence(texts: &[String]) -> anyhow::Result<Setup> {
+        let mut sorted: Vec<&String> = texts.iter().collect();
+        sorted.sort();
+        sorted.into_iter().try_fold(Setup::default(), |all, text| {
+            let one: Setup = serde_json::from_str(text).context("what the evidence says of its flags is damaged")?;
+            Ok(all.join(one))
+        })
+    }
+
+    /// The flags that mean these options. What is as it is without any flag is left out.
+    pub(super) fn of_options(o: &Options) -> Setup {
+        fn of<T: std::fmt::Display>(host: Option<&str>, value: T) -> String {
+            host.map_or_else(|| value.to_string(), |h| format!("{h}={value}"))
+        }
+        let ports = |all: &crate::stream::PortSet, usual: &crate::stream::PortSet| -> Vec<String> {
+            all.iter().filter(|p| !usual.contains(*p)).map(|p| p.to_string()).collect()
+        };
+        let usual = Options::default();
+        let seconds = |value: f64, usual: f64| (value != usual).then(|| format!("{value}s"));
+        let host_zones = o.host_zones.iter().map(|(h, z)| of(Some(h), z));
+        Setup {
+            host_pattern: o.host_pattern.as_ref().map(|p| p.as_str().to_string()),
+            boot: o.boot.iter().map(|(h, t)| of(Some(h), t.to_rfc3339())).collect(),
+            log_tz: o.log_zone.iter().map(|z| of(None, z)).chain(host_zones).collect(),
+            port: ports(&o.ports, &usual.ports),
+            nccl_port: ports(&o.nccl_ports, &usual.nccl_ports),
+            window: seconds(o.window, usual.window),
+            max_lag: seconds(o.max_lag, usual.max_lag),
+            host_memory: o.host_memory.iter().map(|(h, n)| of(h.as_deref(), n)).collect(),
+            overcommit: o.overcommit.iter().map(|(h, n)| of(h.as_deref(), n)).collect(),
+        }
     }
 
     /// Adds what `other` has; what is said once only is `other`'s where it says it.
@@ -170,5 +209,19 @@ mod tests {
         let o = Setup::of_case(&case).unwrap().options().unwrap();
         assert_eq!((o.boot.len(), o.window, o.ports.contains(1001), o.ports.contains(29500)), (1, 90.0, true, true));
         assert!(Setup { boot: vec!["x".into()], ..Setup::default() }.options().is_err());
+        let given = Setup {
+            log_tz: vec!["+08:00".into(), "n1=Asia/Shanghai".into()],
+            host_memory: vec!["n1=1024".into(), "2048".into()],
+            overcommit: vec!["1".into()],
+            boot: vec!["n1=2026-11-29T11:12:08.500000000Z".into()],
+            port: vec!["1000".into()],
+            window: Some("90s".into()),
+            host_pattern: Some("n[0-9]".into()),
+            ..Setup::default()
+        };
+        assert_eq!(Setup::of_options(&given.options().unwrap()).options().unwrap().host_zones.len(), 1);
+        let again = Setup::of_options(&given.options().unwrap());
+        assert_eq!(again, Setup::of_options(&again.options().unwrap()));
+        assert_eq!((&again.port, &again.window, &again.boot), (&given.port, &given.window, &given.boot));
     }
 }

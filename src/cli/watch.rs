@@ -17,6 +17,7 @@ use super::output::complain;
 use super::setup::{Setup, SetupArgs};
 use crate::analysis::Named;
 use crate::case::{Case, Limits, Mode, Told, is_network_filesystem};
+use crate::evidence::Segments;
 use crate::report::model::Report;
 use crate::time::Timestamp;
 use crate::watch::{Lock, Pass, Watcher, Wish};
@@ -45,15 +46,15 @@ pub(super) struct Args {
     /// Time between two passes
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     interval: f64,
-    /// A log that is followed alongside, or "journal"; HOST= names the host it is of (may repeat)
-    #[arg(long, value_name = "[HOST=]PATH|journal", value_parser = args::named)]
+    /// A log that is followed alongside, "journal" or "kmsg"; HOST= names the host it is of (may repeat)
+    #[arg(long, value_name = "[HOST=]PATH|journal|kmsg", value_parser = args::named)]
     oom: Vec<Named>,
     /// Lowest severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
     fail_on: Severity,
-    /// A capture that gains nothing for this long is said to have stopped; 0: never
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = args::duration)]
-    stall: f64,
+    /// A capture that gains nothing for this long is said to have stopped; 0: never [default: 10m, with --once 0]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    stall: Option<f64>,
     /// How long observations are kept
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = args::duration)]
     keep: f64,
@@ -64,9 +65,22 @@ pub(super) struct Args {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
+    evidence: EvidenceArgs,
+    #[command(flatten)]
     setup: SetupArgs,
     #[command(flatten)]
     alerts: AlertArgs,
+}
+
+/// Where evidence for others goes.
+#[derive(clap::Args, Debug)]
+struct EvidenceArgs {
+    /// Write what was observed there too, in files that can be fetched as soon as they are there (for merge)
+    #[arg(long, value_name = "DIR")]
+    evidence: Option<PathBuf>,
+    /// How much lies there at most: the oldest go
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = args::size, requires = "evidence")]
+    evidence_max: u64,
 }
 
 /// Runs it.
@@ -82,18 +96,22 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     if setup != kept {
         setup.keep(&case)?;
     }
-    let journal = a.oom.iter().any(|o| o.host.is_none() && o.path.as_os_str() == "journal");
-    let alerting = a.alerts.alerting()?;
+    let named = |o: &Named, name: &str| o.host.is_none() && o.path.as_os_str() == name;
+    let [journal, kmsg] = ["journal", "kmsg"].map(|name| a.oom.iter().any(|o| named(o, name)));
+    let alerting = a.alerts.alerting(Severity::Warning)?;
     let mut metrics = Metrics::begin(&alerting, &case)?;
     let wish = Wish {
         paths: a.paths,
-        oom: a.oom.into_iter().filter(|o| !journal || o.host.is_some() || o.path.as_os_str() != "journal").collect(),
+        oom: a.oom.into_iter().filter(|o| !named(o, "journal") && !named(o, "kmsg")).collect(),
         journal,
+        kmsg,
+        evidence: a.evidence.evidence.map(|d| Segments::new(&d, a.evidence.evidence_max)),
         hosts: a.setup.hosts.clone(),
         alerts: alerting.alerts,
         alert_on: alerting.on,
-        stall: (a.stall > 0.0 && !a.once).then_some(a.stall),
+        stall: a.stall.or((!a.once).then_some(600.0)).filter(|s| *s > 0.0),
         limits: Limits { age: a.keep, size: a.case_max },
+        paced: !a.once,
     };
     let stop = stop_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
@@ -110,19 +128,30 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
             print(&pass)?;
         }
         if a.once {
+            let last = watcher.finish(now())?;
+            last.wrong.iter().filter(|w| !wrong.contains(*w)).for_each(|w| complain(w));
             return Ok(exit(&pass, a.fail_on));
         }
         said = wrong;
         if pass.lag > 0 {
-            complain(&format!("lag: {} bytes of captures are not analyzed", pass.lag));
+            let unreadable = match pass.unreadable {
+                0 => String::new(),
+                n => format!(" ({n} paths cannot be read; they are tried again)"),
+            };
+            complain(&format!("lag: {} bytes of captures are not analyzed{unreadable}", pass.lag));
         }
         // A pass that takes long is not begun again at once: the training host has other things to do.
-        let rest = Duration::from_secs_f64(a.interval).max(begun.elapsed().saturating_mul(4));
-        let until = Instant::now() + rest;
+        let pause = begun.elapsed().min(Duration::from_secs(1));
+        let until = begun + Duration::from_secs_f64(a.interval).max(begun.elapsed() + pause);
         while Instant::now() < until && !stopped() {
             std::thread::sleep(Duration::from_millis(100).min(until.saturating_duration_since(Instant::now())));
         }
         if stopped() {
+            let last = watcher.finish(now())?;
+            last.wrong.iter().filter(|w| !said.contains(*w)).for_each(|w| complain(w));
+            if !a.quiet {
+                print(&last)?;
+            }
             return Ok(Exit::Clean);
         }
     }
@@ -165,7 +194,7 @@ fn exit(pass: &Pass, fail_on: Severity) -> Exit {
     Exit::of(flagged, pass.trouble, false, false, false)
 }
 
-fn is_flagged(told: &Told, report: &Report, fail_on: Severity) -> bool {
+pub(super) fn is_flagged(told: &Told, report: &Report, fail_on: Severity) -> bool {
     match told.kind {
         "finding" => report.findings.iter().any(|f| f.id == told.id && f.severity >= fail_on),
         "incident" => report.incidents.iter().any(|i| i.id == told.id && i.hosts.iter().any(|h| h.trigger.is_some())),

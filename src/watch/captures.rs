@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::error::WatchError;
-use super::head::{Head, Stat};
+use super::head::{self, Head, Stat};
 use crate::analysis::{CONTINUES_NANOS, Intake, Options, capture_stem};
 use crate::capture::{Limits, Reader};
-use crate::case::{CaptureRow, CaptureState, Case, new_set, save_batch, save_capture};
+use crate::case::{self, CaptureRow, CaptureState, Case, new_set, save_batch, save_capture};
 use crate::time::Timestamp;
 
 /// Bytes of segments after which a batch is written.
@@ -39,8 +39,12 @@ pub(super) struct Shelf {
     by_path: HashMap<String, u32>,
     intakes: BTreeMap<i64, Intake>,
     pub(super) events: Vec<Event>,
+    /// Files that begin as a capture does that lies elsewhere, and whether they are copies of it.
+    copies: HashMap<(PathBuf, u32), ((Stat, Stat), bool)>,
     /// Packets taken in this pass.
     pub(super) packets: u64,
+    /// Reading ended early: the case has no room for more.
+    pub(super) full: bool,
 }
 
 /// A file with something to read.
@@ -73,9 +77,11 @@ impl Shelf {
         case: &mut Case,
         options: &Options,
         paths: &[PathBuf],
+        limits: &case::Limits,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), WatchError> {
         self.packets = 0;
+        self.full = false;
         let mut work: Vec<Work> = Vec::new();
         for path in paths {
             match self.look(case, path) {
@@ -89,10 +95,11 @@ impl Shelf {
         }
         work.sort_by(|a, b| (a.first, &a.path).cmp(&(b.first, &b.path)));
         for w in work {
-            if stop() {
+            self.full |= case.is_full(limits)?;
+            if self.full || stop() {
                 break;
             }
-            if let Err(e) = self.take(case, options, &w, stop) {
+            if let Err(e) = self.take(case, options, &w, limits, stop) {
                 // What is in memory may be ahead of the case now.
                 *self = Shelf { events: std::mem::take(&mut self.events), packets: self.packets, ..Shelf::load(case)? };
                 return Err(e);
@@ -125,15 +132,19 @@ impl Shelf {
             }
         }
         let mut hashes: HashMap<u64, Option<[u8; 32]>> = HashMap::new();
-        let same = self.rows.values().find(|r| {
+        let same = self.rows.values().filter(|r| {
             let hash = hashes.entry(r.head_length).or_insert_with(|| head.hash(r.head_length));
             r.head_length > 0 && *hash == Some(r.head_hash)
         });
-        if let Some(row) = same.cloned() {
-            // Renamed, or compressed and the original removed: the same capture. A copy beside it says nothing new.
+        for row in same.cloned().collect::<Vec<_>>() {
             if row.path != name && still_there(&row) {
-                return Ok(None);
+                // A copy beside it says nothing new. Two captures of one interface may begin alike: that is another one.
+                if self.is_copy(path, stat, &row)? {
+                    return Ok(None);
+                }
+                continue;
             }
+            // Renamed, or compressed and the original removed: the same capture.
             let first = row.first.unwrap_or(Timestamp::MIN);
             return Ok(Some(Work { first, path: path.to_owned(), head, stat, row: Some(row.id) }));
         }
@@ -146,6 +157,20 @@ impl Shelf {
             // No packet yet.
             _ => Ok(None),
         }
+    }
+
+    /// Whether a file holds what the capture of `row` holds, as far as both go. Compared once, until one of them changes.
+    fn is_copy(&mut self, path: &Path, stat: Stat, row: &CaptureRow) -> std::io::Result<bool> {
+        let key = (path.to_owned(), row.id);
+        let states = (stat, Stat::of(Path::new(&row.path))?);
+        if let Some((known, copy)) = self.copies.get(&key)
+            && *known == states
+        {
+            return Ok(*copy);
+        }
+        let copy = head::same_content(path, Path::new(&row.path))?;
+        self.copies.insert(key, (states, copy));
+        Ok(copy)
     }
 
     fn save(&mut self, case: &mut Case, id: u32, change: impl FnOnce(&mut CaptureRow)) -> Result<(), WatchError> {
@@ -162,6 +187,7 @@ impl Shelf {
         case: &mut Case,
         options: &Options,
         w: &Work,
+        limits: &case::Limits,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), WatchError> {
         let id = match w.row {
@@ -210,7 +236,8 @@ impl Shelf {
                 // Not all of it: the file is looked at again.
                 row.size = 0;
                 write(case, &mut row, intake)?;
-                if stop() {
+                self.full |= case.is_full(limits)?;
+                if self.full || stop() {
                     stopped = true;
                     break true;
                 }
@@ -305,9 +332,9 @@ impl Shelf {
         Ok(())
     }
 
-    /// The newest capture of each set that is still there.
-    pub(super) fn newest(&self) -> impl Iterator<Item = &CaptureRow> {
-        self.rows.values().filter(|r| r.state == CaptureState::Growing)
+    /// What is known of the latest capture at a path.
+    pub(super) fn row_of(&self, path: &Path) -> Option<&CaptureRow> {
+        self.by_path.get(&*path.to_string_lossy()).and_then(|id| self.rows.get(id))
     }
 }
 

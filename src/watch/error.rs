@@ -10,6 +10,12 @@ pub enum WatchError {
     /// The case file.
     #[error(transparent)]
     Case(#[from] CaseError),
+    /// Evidence that cannot be taken.
+    #[error(transparent)]
+    Evidence(#[from] crate::evidence::EvidenceError),
+    /// What evidence says of flags means nothing.
+    #[error("evidence: {0}")]
+    Setup(String),
     /// Another process has the case.
     #[error("{}: another process is at work on this case{}", path.display(), pid.as_deref().map(|p| format!(" (process {p})")).unwrap_or_default())]
     Locked {

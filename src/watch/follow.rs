@@ -1,22 +1,22 @@
 //! Pass by pass.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::time::Instant;
 
 use super::captures::{Event, Shelf};
 use super::error::WatchError;
+use super::kernel;
 use super::logs;
+use super::shipping::Shipper;
+use super::stall::stalls;
 use super::tell::{conclude, notice, told};
-use super::writers::{Writer, writer_of};
 use crate::alert::Alerts;
 use crate::analysis::{Analysis, Named, Options, survey};
 use crate::case::{Case, Limits, Told, Withheld};
+use crate::evidence::Segments;
 use crate::time::Timestamp;
 use crate::words::Severity;
-
-/// Where the place in the journal is kept.
-const CURSOR: &str = "journal-cursor";
 
 /// What is watched, and how.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +27,10 @@ pub struct Wish {
     pub oom: Vec<Named>,
     /// The journal's kernel messages.
     pub journal: bool,
+    /// The kernel's own buffer of messages, `/dev/kmsg`.
+    pub kmsg: bool,
+    /// Where evidence is written to.
+    pub evidence: Option<Segments>,
     /// Hosts lists.
     pub hosts: Vec<PathBuf>,
     /// Where alerts go.
@@ -37,6 +41,8 @@ pub struct Wish {
     pub stall: Option<f64>,
     /// How much is kept.
     pub limits: Limits,
+    /// Passes follow each other: after a conclusion that took long, several only read. A ring does not wait.
+    pub paced: bool,
 }
 
 /// What one pass came to.
@@ -56,11 +62,27 @@ pub struct Pass {
     pub wrong: Vec<String>,
     /// Something that was named or lies there cannot be read.
     pub trouble: bool,
+    /// How many files and directories could not be read.
+    pub unreadable: u64,
     /// What is no alert, by id and kind: why.
     pub withheld: BTreeMap<(String, String), Withheld>,
 }
 
 impl Pass {
+    /// Adds what the next part of it came to.
+    fn join(&mut self, next: Pass) {
+        self.packets += next.packets;
+        self.lines += next.lines;
+        (self.lag, self.unreadable) = (next.lag, next.unreadable);
+        self.fresh.extend(next.fresh);
+        self.analysis = next.analysis.or(self.analysis.take());
+        let known = std::mem::take(&mut self.wrong);
+        let new = next.wrong.into_iter().filter(|w| !known.contains(w)).collect::<Vec<_>>();
+        self.wrong = known.into_iter().chain(new).collect();
+        self.trouble |= next.trouble;
+        self.withheld.extend(next.withheld);
+    }
+
     /// Whether something that was told is no alert.
     pub fn is_withheld(&self, told: &Told) -> bool {
         self.withheld.contains_key(&(told.id.clone(), told.kind.to_string()))
@@ -92,6 +114,11 @@ pub struct Watcher {
     options: Options,
     wish: Wish,
     shelf: Shelf,
+    shipper: Option<Shipper>,
+    /// The last pass let something go.
+    room_made: bool,
+    /// When to conclude again at the earliest.
+    not_before: Option<Instant>,
 }
 
 impl Watcher {
@@ -101,7 +128,9 @@ impl Watcher {
     /// The case's.
     pub fn new(case: Case, options: Options, wish: Wish) -> Result<Watcher, WatchError> {
         let shelf = Shelf::load(&case)?;
-        Ok(Watcher { case, options, wish, shelf })
+        let mut case = case;
+        let shipper = wish.evidence.clone().map(|s| Shipper::new(s, &mut case)).transpose()?;
+        Ok(Watcher { case, options, wish, shelf, shipper, room_made: false, not_before: None })
     }
 
     /// The case.
@@ -114,12 +143,29 @@ impl Watcher {
     /// # Errors
     /// The case's. What was committed before stays.
     pub fn pass(&mut self, now: Timestamp, stop: &dyn Fn() -> bool) -> Result<Pass, WatchError> {
+        let mut pass = self.part(now, stop)?;
+        // A case that was full was made room in: what lies there still is read on.
+        while self.shelf.full && self.room_made && !stop() {
+            let next = self.part(now, stop)?;
+            pass.join(next);
+        }
+        if self.shelf.full && !self.room_made {
+            pass.trouble = true;
+            pass.wrong
+                .push("the case file is full, and nothing in it is old enough to go: give it more (--case-max)".into());
+        }
+        Ok(pass)
+    }
+
+    /// As much of a pass as the case has room for.
+    fn part(&mut self, now: Timestamp, stop: &dyn Fn() -> bool) -> Result<Pass, WatchError> {
         let mut pass = Pass::default();
         let mut notices = Vec::new();
         let deliver = self.wish.alerts.is_any();
         let found = survey(&self.wish.paths, &self.wish.oom);
         for (path, error) in &found.refused {
             pass.trouble = true;
+            pass.unreadable += 1;
             pass.lag += std::fs::metadata(path).map_or(0, |m| m.len());
             pass.wrong.push(format!("{}: {error}", path.display()));
             notices.push(notice("watch-unreadable", path, "", error, now, deliver));
@@ -135,29 +181,75 @@ impl Watcher {
                 }
             }
         }
-        self.shelf.read(&mut self.case, &self.options, &found.captures, stop)?;
+        let limits = self.wish.limits;
+        self.shelf.read(&mut self.case, &self.options, &found.captures, &limits, stop)?;
         pass.packets = self.shelf.packets;
         for event in std::mem::take(&mut self.shelf.events) {
             self.say(event, now, &mut pass, &mut notices);
         }
         self.read_logs(&found.logs, now, &mut pass)?;
-        self.look_for_stalls(now, &mut pass, &mut notices);
+        if let Some(limit) = self.wish.stall {
+            for s in stalls(&self.shelf, &found, limit, now) {
+                pass.wrong.push(format!("{}: {}", s.path.display(), s.text));
+                notices.push(notice("watch-stopped", &s.path, &s.key, &s.text, now, deliver));
+            }
+        }
         if !notices.is_empty() {
             pass.withheld.extend(self.wish.alerts.withheld_notices(&notices, now));
             pass.fresh.extend(self.case.tell_but(&notices, &pass.withheld, false, now)?);
         }
-        if self.case.is_fresh()? && !stop() {
-            let shelf = &mut self.shelf;
-            let analysis = conclude(&mut self.case, &self.options, &mut |set, _| shelf.forget(set))?;
-            let all = told(&analysis.report, deliver.then_some(self.wish.alert_on));
-            pass.withheld.extend(self.wish.alerts.withheld(&analysis.report, &mut pass.wrong));
-            pass.fresh.extend(self.case.tell_but(&all, &pass.withheld, true, now)?);
-            pass.analysis = Some(analysis);
+        let due = self.not_before.is_none_or(|t| Instant::now() >= t) || !self.wish.paced || self.shelf.full;
+        if due && !stop() {
+            self.tell(now, &mut pass)?;
         }
         pass.wrong.extend(self.wish.alerts.deliver(&mut self.case, now)?);
+        if let Some(shipper) = &mut self.shipper {
+            let trouble = shipper.ship(&mut self.case, now, !pass.fresh.is_empty(), false)?;
+            pass.trouble |= !trouble.is_empty();
+            pass.wrong.extend(trouble);
+        }
         let pruned = self.case.prune(&self.wish.limits, now)?;
-        if !pruned.is_nothing() {
+        self.room_made = !pruned.is_nothing();
+        if self.room_made {
+            let full = self.shelf.full;
             self.shelf = Shelf::load(&self.case)?;
+            self.shelf.full = full;
+        }
+        Ok(pass)
+    }
+
+    /// Concludes from what was observed since the last conclusion, if anything was.
+    fn tell(&mut self, now: Timestamp, pass: &mut Pass) -> Result<(), WatchError> {
+        if !self.case.is_fresh()? {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let shelf = &mut self.shelf;
+        let analysis = conclude(&mut self.case, &self.options, &mut |set, _| shelf.forget(set))?;
+        let deliver = self.wish.alerts.is_any().then_some(self.wish.alert_on);
+        let all = told(&analysis.report, deliver);
+        pass.withheld.extend(self.wish.alerts.withheld(&analysis.report, &mut pass.wrong));
+        pass.fresh.extend(self.case.tell_but(&all, &pass.withheld, true, now)?);
+        pass.analysis = Some(analysis);
+        // The training host has other things to do.
+        self.not_before = Some(Instant::now() + begun.elapsed().saturating_mul(4));
+        Ok(())
+    }
+
+    /// The last pass is over: concludes from what was only read, delivers, ships all that waits.
+    ///
+    /// # Errors
+    /// The case's.
+    pub fn finish(&mut self, now: Timestamp) -> Result<Pass, WatchError> {
+        let mut pass = Pass::default();
+        self.tell(now, &mut pass)?;
+        if !pass.fresh.is_empty() {
+            pass.wrong.extend(self.wish.alerts.deliver(&mut self.case, now)?);
+        }
+        if let Some(shipper) = &mut self.shipper {
+            let trouble = shipper.ship(&mut self.case, now, true, true)?;
+            pass.trouble |= !trouble.is_empty();
+            pass.wrong.extend(trouble);
         }
         Ok(pass)
     }
@@ -175,6 +267,7 @@ impl Watcher {
             }
             Event::Unreadable(path, error, bytes) => {
                 pass.trouble = true;
+                pass.unreadable += 1;
                 pass.lag += bytes;
                 ("watch-unreadable", path, String::new(), error)
             }
@@ -198,74 +291,17 @@ impl Watcher {
                 Err(logs::Failed::Watch(e)) => return Err(e),
             }
         }
+        let mut wrong = Vec::new();
         if self.wish.journal {
-            self.read_journal(now, pass)?;
+            wrong.extend(kernel::journal(&mut self.case, now)?);
         }
+        if self.wish.kmsg {
+            let (lines, trouble) = kernel::kmsg(&mut self.case, now)?;
+            pass.lines += lines;
+            wrong.extend(trouble);
+        }
+        pass.trouble |= !wrong.is_empty();
+        pass.wrong.extend(wrong);
         Ok(())
-    }
-
-    /// The kernel's messages in the journal since the last pass.
-    fn read_journal(&mut self, now: Timestamp, pass: &mut Pass) -> Result<(), WatchError> {
-        let mut command = Command::new("journalctl");
-        command.args(["-k", "--no-pager", "--quiet", "--show-cursor", "-o", "short-iso-precise"]);
-        match self.case.meta(CURSOR)? {
-            Some(cursor) => command.arg(format!("--after-cursor={cursor}")),
-            None => command.args(["--since", "-1d"]),
-        };
-        match command.output() {
-            Ok(output) if output.status.success() => {
-                let mark = b"-- cursor: ";
-                let (mut text, mut cursor) = (Vec::new(), None);
-                for line in output.stdout.split(|b| *b == b'\n') {
-                    match line.strip_prefix(mark) {
-                        Some(c) => cursor = Some(String::from_utf8_lossy(c).into_owned()),
-                        None => text.extend(line.iter().copied().chain([b'\n'])),
-                    }
-                }
-                // The lines first: those of a pass that is killed in between are one kill all the same.
-                logs::append(&mut self.case, "journal", &text, now)?;
-                if let Some(cursor) = cursor {
-                    self.case.set_meta(CURSOR, &cursor)?;
-                }
-            }
-            Ok(output) => {
-                pass.trouble = true;
-                let text = String::from_utf8_lossy(&output.stderr).trim().to_string();
-                pass.wrong.push(format!("journalctl: {}: {text}", output.status));
-            }
-            Err(e) => {
-                pass.trouble = true;
-                pass.wrong.push(format!("journalctl: {e}"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The newest capture of each set should grow as long as somebody writes it.
-    fn look_for_stalls(&self, now: Timestamp, pass: &mut Pass, notices: &mut Vec<Told>) {
-        let Some(stall) = self.wish.stall else { return };
-        for row in self.shelf.newest() {
-            let rested = now.seconds_since(Timestamp(row.modified));
-            if row.size == 0 || rested < stall {
-                continue;
-            }
-            let path = Path::new(&row.path);
-            let text = match writer_of(path) {
-                Writer::Alive(name, pid) => format!(
-                    "it has gained nothing for {rested:.0} s while {name} (process {pid}) has it open: nothing is sent on \
-                     these ports, or packets wait in its buffer (tcpdump writes them at once with -U --immediate-mode)"
-                ),
-                Writer::None => format!(
-                    "the capture has stopped: it has gained nothing for {rested:.0} s, and no process has it open any more"
-                ),
-                Writer::Unknown => format!(
-                    "the capture has gained nothing for {rested:.0} s; whether a process still has it open cannot be \
-                     seen by this user"
-                ),
-            };
-            pass.wrong.push(format!("{}: {text}", row.path));
-            let key = row.modified.to_string();
-            notices.push(notice("watch-stopped", path, &key, &text, now, self.wish.alerts.is_any()));
-        }
     }
 }

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::capture::{Limits, unpacked};
 
-/// Bytes of content that are hashed: file header and some ten packets with their times.
-const HEAD: u64 = 4096;
+/// Bytes of content that are hashed: file header and some hundred packets with their times.
+const HEAD: u64 = 64 << 10;
 
 /// The first bytes of a file's content, after decompression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,41 @@ impl Head {
     pub(super) fn is(&self, length: u64, hash: &[u8; 32]) -> bool {
         length > 0 && self.hash(length).as_ref() == Some(hash)
     }
+}
+
+/// Whether two files hold the same, after decompression, as far as the shorter one goes.
+pub(super) fn same_content(a: &Path, b: &Path) -> std::io::Result<bool> {
+    let mut files = [unpacked(a, &Limits::default())?, unpacked(b, &Limits::default())?];
+    let mut buffers = [vec![0u8; HEAD as usize], vec![0u8; HEAD as usize]];
+    loop {
+        let mut lengths = [0; 2];
+        for ((file, buffer), length) in files.iter_mut().zip(&mut buffers).zip(&mut lengths) {
+            *length = fill(file, buffer)?;
+        }
+        let [a, b] = &buffers;
+        let n = lengths[0].min(lengths[1]);
+        if a.get(..n) != b.get(..n) {
+            return Ok(false);
+        }
+        if n < HEAD as usize {
+            return Ok(true);
+        }
+    }
+}
+
+/// Fills a buffer as far as the content goes; a compressed file that is still written may end too early.
+fn fill(input: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut n = 0;
+    while let Some(free) = buffer.get_mut(n..).filter(|f| !f.is_empty()) {
+        match input.read(free) {
+            Ok(0) => break,
+            Ok(more) => n += more,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => break,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(n)
 }
 
 /// How a file lies in its file system: enough to see that it has not changed.

@@ -28,10 +28,12 @@ pub fn conclude(
 ) -> Result<Analysis, CaseError> {
     let mut concluded = analyze_stored(options, case.load()?);
     for _ in 0..ROUNDS {
-        if concluded.wanted.is_empty() {
+        // Captures of others' evidence lie elsewhere: they cannot be read again.
+        let own: Vec<&(i64, BTreeSet<Endpoint>)> = concluded.wanted.iter().filter(|(set, _)| *set >= 0).collect();
+        if own.is_empty() {
             break;
         }
-        for (set, listeners) in &concluded.wanted {
+        for (set, listeners) in own {
             fetch(case, *set, listeners)?;
             promoted(*set, listeners);
         }

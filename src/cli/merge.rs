@@ -1,0 +1,196 @@
+//! `rdzvscope merge`: evidence of many hosts, joined.
+
+use std::ffi::OsString;
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::alerts::{AlertArgs, Metrics, Went};
+use super::args;
+use super::exit::Exit;
+use super::output::{complain, shown};
+use super::report::Common;
+use super::setup::Setup;
+use super::watch::{is_flagged, now, stop_flag};
+use crate::analysis::analyze_stored;
+use crate::capture::unpacked;
+use crate::case::{Case, Limits, Mode};
+use crate::evidence::{LineReader, Pile, gather, list_segments};
+use crate::watch::{Central, Lock};
+use crate::words::Severity;
+
+/// Arguments of `merge`.
+#[derive(clap::Args, Debug)]
+#[command(
+    about = "Evidence of many hosts joined into one report",
+    after_help = "Examples:
+  rdzvscope merge node-a.db node-b.db evidence/
+  pdsh -a 'rdzvscope analyze /var/lib/pcap --oom /var/log --format jsonl' | rdzvscope merge -
+  rdzvscope merge --case central.db --follow /srv/evidence --alert-exec 'notify-oncall'
+
+The order does not matter, nor whether something is given twice: the report is that of analyze over all captures and logs.
+
+Exit status: 0 nothing flagged, 1 flagged (with --follow --once: something new), 2 trouble."
+)]
+pub(super) struct Args {
+    /// Case files, segments of evidence, directories of these; - is lines on standard input
+    #[arg(value_name = "EVIDENCE", required_unless_present = "follow", conflicts_with = "follow")]
+    evidence: Vec<PathBuf>,
+    /// Take segments from there as they arrive, and tell what is new as JSON lines (may repeat)
+    #[arg(long, value_name = "DIR", requires = "case")]
+    follow: Vec<PathBuf>,
+    /// The case that keeps what was taken; made where it is not there
+    #[arg(long, value_name = "FILE", requires = "follow")]
+    case: Option<PathBuf>,
+    /// One pass over what arrived, then end
+    #[arg(long, requires = "follow")]
+    once: bool,
+    /// Time between two passes
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
+    interval: f64,
+    /// How long what was taken is kept
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = args::duration)]
+    keep: f64,
+    /// How large the case may grow
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = args::size)]
+    case_max: u64,
+    #[command(flatten)]
+    alerts: AlertArgs,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs it.
+pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    if let Some(case) = a.case.clone() {
+        return follow(a, &case, arguments);
+    }
+    anyhow::ensure!(!a.alerts.asked(), "alerts are of what arrives: --follow DIR and --case FILE were required");
+    let mut all = Joined::default();
+    for path in &a.evidence {
+        all.take(path, true)?;
+    }
+    all.wrong.iter().for_each(|w| complain(w));
+    let mut stored = gather(&all.pile);
+    a.common.add_hosts(&mut stored)?;
+    let setup = Setup::of_evidence(&stored.setups)?.join(a.common.setup.setup());
+    let options = a.common.setup.options(&setup, arguments)?;
+    let trouble = !all.wrong.is_empty();
+    stored.notes.extend(all.wrong);
+    stored.notes.extend(all.remarks);
+    let analysis = analyze_stored(&options, stored).analysis;
+    let facts = if a.common.output.is_evidence() { all.pile } else { Pile::default() };
+    a.common.finish(&analysis, &facts, trouble)
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Joined {
+    pile: Pile,
+    wrong: Vec<String>,
+    remarks: Vec<String>,
+}
+
+impl Joined {
+    /// Takes a case, a segment, a directory of these, or lines on standard input.
+    fn take(&mut self, path: &Path, named: bool) -> anyhow::Result<()> {
+        if path == Path::new("-") {
+            return self.lines("standard input", std::io::stdin().lock());
+        }
+        let failed = |e: std::io::Error| anyhow::anyhow!("{}: cannot read: {e}", path.display());
+        if path.is_dir() {
+            let (found, refused) = list_segments(path).map_err(failed)?;
+            for (path, e) in refused {
+                self.wrong.push(format!("{}: cannot list: {e}", shown(&path)));
+            }
+            if found.is_empty() {
+                self.wrong.push(format!("{}: holds no segment of evidence (*.jsonl)", shown(path)));
+            }
+            return found.iter().try_for_each(|p| self.take(p, false));
+        }
+        let mut head = [0u8; 16];
+        let read = std::fs::File::open(path).and_then(|mut f| f.read(&mut head));
+        match read {
+            // Whoever fetches or tidies took it away in between.
+            Err(e) if !named => {
+                self.wrong.push(format!("{}: cannot read: {e}", shown(path)));
+                return Ok(());
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                anyhow::bail!("{}: no such case file, and no evidence", path.display())
+            }
+            Err(e) => return Err(failed(e)),
+            Ok(_) => {}
+        }
+        if head == *b"SQLite format 3\0" {
+            self.pile.join(Case::open(path, Mode::Read)?.pile()?);
+            return Ok(());
+        }
+        let input = BufReader::new(unpacked(path, &crate::capture::Limits::default()).map_err(failed)?);
+        self.lines(&path.to_string_lossy(), input)
+    }
+
+    fn lines(&mut self, name: &str, mut input: impl std::io::BufRead) -> anyhow::Result<()> {
+        let reader = LineReader::new(name).read(&mut input)?;
+        self.pile.join(reader.pile);
+        self.wrong.extend(reader.wrong);
+        self.remarks.extend(reader.remarks);
+        Ok(())
+    }
+}
+
+/// Takes evidence as it arrives.
+fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    let _lock = Lock::take(path)?;
+    let mut case = Case::open(path, Mode::Create)?;
+    for list in &a.common.setup.hosts {
+        let content = std::fs::read(list).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", list.display()))?;
+        case.save_hosts(list, &content)?;
+    }
+    let own = Setup::of_case(&case)?.join(a.common.setup.setup());
+    own.keep(&case)?;
+    let options = |setups: &[String]| {
+        let setup = Setup::of_evidence(setups).map(|s| s.join(own.clone()));
+        setup.and_then(|s| a.common.setup.options(&s, arguments)).map_err(|e| format!("{e:#}"))
+    };
+    options(&[]).map_err(anyhow::Error::msg)?;
+    let alerting = a.alerts.alerting(Severity::Critical)?;
+    let mut metrics = Metrics::begin(&alerting, &case)?;
+    let limits = Limits { age: a.keep, size: a.case_max };
+    let mut central = Central::new(case, a.follow.clone(), (alerting.alerts, alerting.on), limits);
+    let stop = stop_flag()?;
+    let stopped = || stop.load(Ordering::Relaxed);
+    let mut said = std::collections::BTreeSet::new();
+    loop {
+        let begun = Instant::now();
+        let pass = central.pass(now(), &stopped, &options)?;
+        let wrong: std::collections::BTreeSet<String> = pass.wrong.iter().cloned().collect();
+        wrong.difference(&said).for_each(|w| complain(w));
+        if !a.common.output.quiet {
+            let mut out = std::io::stdout().lock();
+            for told in &pass.fresh {
+                writeln!(out, "{}", told.document)?;
+            }
+            out.flush()?;
+        }
+        metrics.after(
+            central.case(),
+            Went { well: !pass.trouble && pass.wrong.is_empty(), lag: 0, problems: pass.wrong.len() },
+        )?;
+        if a.once {
+            let report = pass.analysis.as_ref().map(|a| &a.report);
+            let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| is_flagged(t, r, a.common.fail_on)));
+            return Ok(Exit::of(flagged, pass.trouble, false, false, false));
+        }
+        said = wrong;
+        let rest = Duration::from_secs_f64(a.interval).max(begun.elapsed().saturating_mul(4));
+        let until = Instant::now() + rest;
+        while Instant::now() < until && !stopped() {
+            std::thread::sleep(Duration::from_millis(100).min(until.saturating_duration_since(Instant::now())));
+        }
+        if stopped() {
+            return Ok(Exit::Clean);
+        }
+    }
+}

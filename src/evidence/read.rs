@@ -1,0 +1,403 @@
+//! Lines of evidence, from files and from what `pdsh` makes of many hosts' outputs.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read};
+use std::path::PathBuf;
+
+use data_encoding::BASE64;
+use serde_json::{Map, Value};
+
+use super::facts::{Entry, Kind, Pile, hosts_key, key_of};
+use super::line::{MAJOR, NAME};
+use crate::report::escape::clean;
+use crate::stream::{FlowRecord, Take};
+
+/// A line that is longer is no evidence: ours are a tenth of it.
+const MAX_LINE: u64 = 1 << 20;
+/// The records of one line unpack to at most so many bytes.
+const MAX_RECORDS: u64 = 4 << 20;
+/// A host's name in front of a line is no longer than this.
+const MAX_PREFIX: usize = 255;
+
+/// Why evidence cannot be taken at all.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// A later version of the program wrote it, and an older one would misunderstand it.
+    #[error("{name}, line {line}: evidence of a later version: {NAME}{MAJOR}.x was required, {found:?} was there")]
+    Newer {
+        /// What was read.
+        name: String,
+        /// The line.
+        line: u64,
+        /// The version it has.
+        found: String,
+    },
+    /// The input cannot be read.
+    #[error("{name}: {doing}: {source}")]
+    Io {
+        /// What was read.
+        name: String,
+        /// What was tried.
+        doing: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// Where evidence comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Standard input.
+    Input,
+    /// A file.
+    File(PathBuf),
+}
+
+/// What is known of one origin's lines in one input.
+#[derive(Debug, Default)]
+struct Open {
+    segment: u64,
+    lines: u64,
+    ended: bool,
+}
+
+/// Takes lines, and keeps the facts in them.
+#[derive(Debug, Default)]
+pub struct LineReader {
+    /// The facts.
+    pub pile: Pile,
+    /// What is lost, in words.
+    pub wrong: Vec<String>,
+    /// What was passed over and is no loss, in words.
+    pub remarks: Vec<String>,
+    name: String,
+    number: u64,
+    open: BTreeMap<String, Open>,
+    /// Hosts in front of lines: whether evidence came from them, and whether a report did.
+    prefixes: BTreeMap<String, [bool; 2]>,
+    foreign: u64,
+    first_foreign: u64,
+    damaged: u64,
+    unknown: BTreeMap<String, u64>,
+}
+
+impl LineReader {
+    /// A reader of an input that is called `name` in what it says.
+    pub fn new(name: &str) -> LineReader {
+        LineReader { name: clean(name.as_bytes(), 400), ..LineReader::default() }
+    }
+
+    /// Reads to the end.
+    ///
+    /// # Errors
+    /// The input's, and that a later version wrote it.
+    pub fn read(mut self, input: &mut impl BufRead) -> Result<LineReader, EvidenceError> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let failed = |source| EvidenceError::Io { name: self.name.clone(), doing: "cannot read", source };
+            let n = Read::by_ref(input).take(MAX_LINE).read_until(b'\n', &mut line).map_err(failed)?;
+            if n == 0 {
+                break;
+            }
+            self.number += 1;
+            if !line.ends_with(b"\n") && n as u64 == MAX_LINE {
+                let failed = |source| EvidenceError::Io { name: self.name.clone(), doing: "cannot read", source };
+                pass_over(input).map_err(failed)?;
+                self.foreign();
+                continue;
+            }
+            self.line(&line)?;
+        }
+        self.close();
+        Ok(self)
+    }
+
+    /// Takes one line, with what `pdsh` put in front of it.
+    fn line(&mut self, line: &[u8]) -> Result<(), EvidenceError> {
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            return Ok(());
+        }
+        let (host, body) = peeled(text);
+        let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(body) else {
+            self.foreign();
+            return Ok(());
+        };
+        let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_string();
+        let seen = host.map(|h| self.prefixes.entry(h.to_string()).or_default());
+        let Some(kind) = kind.strip_prefix("evidence") else {
+            // The report that stands beside the evidence is concluded anew.
+            if let Some(seen) = seen {
+                seen[1] = true;
+            }
+            return Ok(());
+        };
+        if let Some(seen) = seen {
+            seen[0] = true;
+        }
+        let Some(origin) = text_of(&fields, "origin").filter(|o| !o.is_empty() && o.len() <= 64) else {
+            self.damaged += 1;
+            return Ok(());
+        };
+        let kind_of = Kind::of(kind.trim_start_matches('-'));
+        if let Some(open) = self.open.get_mut(&origin) {
+            open.lines += 1;
+        } else if kind_of.is_some() {
+            // Its header did not come.
+            self.open.insert(origin.clone(), Open { lines: 1, ..Open::default() });
+        }
+        match kind {
+            "" => self.header(&origin, host, &fields),
+            "-end" => {
+                self.end(&origin, &fields);
+                Ok(())
+            }
+            _ => {
+                match kind_of {
+                    Some(kind) => {
+                        if self.fact(&origin, kind, fields).is_none() {
+                            self.damaged += 1;
+                        }
+                    }
+                    None => *self.unknown.entry(clean(kind.as_bytes(), 40)).or_default() += 1,
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn foreign(&mut self) {
+        self.foreign += 1;
+        if self.first_foreign == 0 {
+            self.first_foreign = self.number;
+        }
+    }
+
+    fn header(&mut self, origin: &str, host: Option<&str>, fields: &Map<String, Value>) -> Result<(), EvidenceError> {
+        let schema = text_of(fields, "schema").unwrap_or_default();
+        let major = schema.strip_prefix(NAME).and_then(|v| v.split('.').next()?.parse::<u64>().ok());
+        if major.is_none_or(|m| m > MAJOR) {
+            let found = clean(schema.as_bytes(), 60);
+            return Err(EvidenceError::Newer { name: self.name.clone(), line: self.number, found });
+        }
+        let segment = number_of(fields, "segment").unwrap_or(0);
+        // A second copy of it, one after the other.
+        self.open.insert(origin.to_string(), Open { segment, lines: 1, ended: false });
+        let host = text_of(fields, "host").or_else(|| host.map(str::to_string));
+        let rank = u64::from(host.is_some());
+        let data = serde_json::json!({ "host": host }).to_string().into_bytes();
+        self.pile.put(origin, Kind::Origin, String::new(), Entry { rank, segment: 0, last: None, data });
+        let begun = Entry { segment, ..Entry::default() };
+        self.pile.put(origin, Kind::Segment, key_of(&[segment]), begun);
+        Ok(())
+    }
+
+    fn end(&mut self, origin: &str, fields: &Map<String, Value>) {
+        let Some(open) = self.open.get_mut(origin) else { return };
+        open.ended = true;
+        let told = number_of(fields, "lines").unwrap_or(open.lines);
+        let segment = open.segment;
+        // Lines that a `cat` put together may stand after the end of another copy.
+        if told > open.lines {
+            let missing = told - open.lines;
+            self.wrong.push(format!("{}: {missing} of {told} lines of evidence {origin} did not come", self.name));
+        } else {
+            let whole = Entry { rank: 1, segment, last: None, data: Vec::new() };
+            self.pile.put(origin, Kind::Segment, key_of(&[segment]), whole);
+        }
+    }
+
+    /// Takes one fact; `None` when the line is none.
+    fn fact(&mut self, origin: &str, kind: Kind, mut fields: Map<String, Value>) -> Option<()> {
+        let segment = self.open.get(origin).map_or(0, |o| o.segment);
+        let last = match fields.remove("last") {
+            Some(Value::String(text)) => Some(crate::oom::parse_instant(&text).ok()?),
+            _ => None,
+        };
+        let data = match fields.remove("data") {
+            Some(Value::String(text)) => Some(BASE64.decode(text.as_bytes()).ok()?),
+            _ => None,
+        };
+        if kind == Kind::Flow {
+            return self.flows(origin, number_of(&fields, "set")?, segment, &data?);
+        }
+        let numbers: Option<Vec<u64>> = kind.numbers().iter().map(|n| number_of(&fields, n)).collect();
+        let key = match kind {
+            Kind::Origin | Kind::Segment => return None,
+            Kind::Refused => text_of(&fields, "path")?,
+            Kind::Hosts => {
+                let (part, parts) = (number_of(&fields, "part")?, number_of(&fields, "parts")?);
+                hosts_key(&text_of(&fields, "content")?, part, parts, &text_of(&fields, "path")?)
+            }
+            _ => key_of(&numbers?),
+        };
+        let rank = match kind {
+            Kind::Set => rank_of_set(&fields),
+            Kind::Capture => number_of(&fields, "packets").unwrap_or(0),
+            _ => 0,
+        };
+        let data = if kind.is_bytes() {
+            data?
+        } else {
+            for name in ["type", "origin", "path"].iter().take(if kind == Kind::Refused { 3 } else { 2 }) {
+                fields.remove(*name);
+            }
+            kind.numbers().iter().for_each(|n| {
+                fields.remove(*n);
+            });
+            serde_json::to_vec(&fields).ok()?
+        };
+        self.pile.put(origin, kind, key, Entry { rank, segment, last, data });
+        Some(())
+    }
+
+    fn flows(&mut self, origin: &str, set: u64, segment: u64, packed: &[u8]) -> Option<()> {
+        let mut bytes = Vec::new();
+        zstd::stream::read::Decoder::new(packed).ok()?.take(MAX_RECORDS).read_to_end(&mut bytes).ok()?;
+        let mut input = Take(&bytes);
+        while !input.0.is_empty() {
+            let record = FlowRecord::from_bytes(&mut input)?;
+            self.pile.put_flow(origin, set, segment, &record);
+        }
+        Some(())
+    }
+
+    /// Says what was not whole.
+    fn close(&mut self) {
+        let name = &self.name;
+        for (origin, open) in self.open.iter().filter(|(_, o)| !o.ended) {
+            let text = format!("evidence {origin} ends early: {} lines came and its end did not", open.lines);
+            self.wrong.push(format!("{name}: {text}"));
+        }
+        for (host, _) in self.prefixes.iter().filter(|(_, seen)| **seen == [false, true]) {
+            let host = clean(host.as_bytes(), 100);
+            let text = "its lines are a report without evidence (--redact, or an earlier version wrote them)";
+            self.wrong.push(format!("{name}: {host}: {text}"));
+        }
+        if self.damaged > 0 {
+            self.wrong.push(format!("{name}: {} lines of evidence are damaged: what they held is lost", self.damaged));
+        }
+        if self.foreign > 0 {
+            let text = format!("{} lines are no JSON, the first of them line {}", self.foreign, self.first_foreign);
+            self.remarks.push(format!("{name}: {text}: passed over"));
+        }
+        let unknown: u64 = self.unknown.values().sum();
+        if unknown > 0 {
+            let kinds = self.unknown.keys().map(|k| format!("evidence{k}")).collect::<Vec<_>>().join(", ");
+            self.remarks.push(format!("{name}: {unknown} lines of kinds that only later versions know ({kinds})"));
+        }
+        if self.open.is_empty() {
+            self.wrong.push(format!("{name}: holds no evidence: lines of type \"evidence\" were required"));
+        }
+    }
+}
+
+/// How far a set had come: packets first, then listeners that became known late.
+pub(crate) fn rank_of_set(fields: &Map<String, Value>) -> u64 {
+    let packets = fields.get("counters").and_then(|c| c.get("packets")).and_then(Value::as_u64).unwrap_or(0);
+    let promoted = fields.get("promoted").and_then(Value::as_array).map_or(0, |p| p.len() as u64);
+    packets.saturating_mul(1 << 16).saturating_add(promoted.min(0xffff))
+}
+
+fn text_of(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    fields.get(name)?.as_str().map(str::to_string)
+}
+
+fn number_of(fields: &Map<String, Value>, name: &str) -> Option<u64> {
+    match fields.get(name)? {
+        Value::Bool(b) => Some(u64::from(*b)),
+        n => n.as_u64(),
+    }
+}
+
+/// What `pdsh` put in front of a line, and the line: `node-a: {…}`. IPv6 addresses have colons of their own.
+fn peeled(line: &[u8]) -> (Option<&str>, &[u8]) {
+    if line.starts_with(b"{") {
+        return (None, line);
+    }
+    let Some(at) = line.windows(3).take(MAX_PREFIX).position(|w| w == b": {") else { return (None, line) };
+    let host = line.get(..at).and_then(|h| std::str::from_utf8(h).ok()).map(str::trim);
+    let host = host.filter(|h| !h.is_empty() && !h.contains(|c: char| c.is_whitespace() || c.is_control()));
+    match host {
+        Some(host) => (Some(host), line.get(at + 2..).unwrap_or_default()),
+        None => (None, line),
+    }
+}
+
+fn pass_over(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let (used, end) = {
+            let buffer = input.fill_buf()?;
+            match buffer.iter().position(|b| *b == b'\n') {
+                Some(at) => (at + 1, true),
+                None => (buffer.len(), buffer.is_empty()),
+            }
+        };
+        input.consume(used);
+        if end {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<LineReader, EvidenceError> {
+        LineReader::new("input").read(&mut text.as_bytes())
+    }
+
+    #[test]
+    fn a_host_in_front_of_a_line_is_peeled() {
+        assert_eq!(peeled(b"node-a: {\"x\":1}"), (Some("node-a"), &b"{\"x\":1}"[..]));
+        assert_eq!(peeled(b"2001:db8::1: {}"), (Some("2001:db8::1"), &b"{}"[..]));
+        assert_eq!(peeled(b"{\"a\": {}}"), (None, &b"{\"a\": {}}"[..]));
+        assert_eq!(peeled(b"pdsh@vm: node-a: {}").0, None);
+        assert_eq!(peeled(b"x"), (None, &b"x"[..]));
+    }
+
+    #[test]
+    fn later_minor_versions_are_read_and_later_major_ones_refused() {
+        let lines = |version: &str| {
+            format!(
+                "{{\"type\":\"evidence\",\"origin\":\"o\",\"schema\":\"rdzvscope.evidence/{version}\",\"new\":[1],\"segment\":1}}\n\
+                 {{\"type\":\"evidence-moon\",\"origin\":\"o\",\"phase\":3}}\n\
+                 {{\"type\":\"evidence-refused\",\"origin\":\"o\",\"path\":\"p\",\"error\":\"e\",\"why\":\"new\"}}\n\
+                 {{\"type\":\"evidence-end\",\"origin\":\"o\",\"lines\":4}}\n"
+            )
+        };
+        for version in ["1.0", "1.1", "1.99"] {
+            let reader = read(&lines(version)).unwrap();
+            assert_eq!(reader.wrong, Vec::<String>::new());
+            assert_eq!(reader.remarks, ["input: 1 lines of kinds that only later versions know (evidence-moon)"]);
+            assert!(reader.pile.entries.contains_key(&("o".into(), Kind::Refused, "p".into())));
+        }
+        for version in ["2.0", "10.1", "x"] {
+            let error = read(&lines(version)).unwrap_err().to_string();
+            assert!(
+                error.contains("line 1") && error.contains("1.x was required") && error.contains(version),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_is_said() {
+        let wrong = |text: &str| read(text).unwrap().wrong.join("\n");
+        let head = "{\"type\":\"evidence\",\"origin\":\"o\",\"schema\":\"rdzvscope.evidence/1.0\",\"segment\":1}\n";
+        assert!(wrong("").contains("holds no evidence"));
+        assert!(wrong(head).contains("ends early"));
+        let cut = format!("{head}{{\"type\":\"evidence-end\",\"origin\":\"o\",\"lines\":7}}\n");
+        assert!(wrong(&cut).contains("5 of 7 lines"));
+        let noise = format!("{head}hello\n{{\"type\":\"evidence-set\",\"origin\":\"o\"}}\n");
+        let remarks = |text: &str| read(text).unwrap().remarks.join("\n");
+        assert!(remarks(&noise).contains("1 lines are no JSON, the first of them line 2"));
+        assert!(wrong(&noise).contains("1 lines of evidence are damaged"));
+        let report = "node-a: {\"type\":\"report\"}\nnode-a: {\"type\":\"finding\"}\n";
+        assert!(wrong(report).contains("node-a: its lines are a report without evidence"));
+        let long = format!("{head}{}\n", "x".repeat(3 << 20));
+        assert!(remarks(&long).contains("1 lines are no JSON"));
+    }
+}
