@@ -128,7 +128,7 @@ mod tests {
         ] {
             case.tell(&[finding(id, time, source)], false, Timestamp(0)).unwrap();
         }
-        let letters = case.letters(20).unwrap();
+        let letters = case.letters(0, 20).unwrap();
         let history = |i: usize| serde_json::from_str::<Value>(&letters[i].document).unwrap()["history"].clone();
         assert_eq!(history(0), Value::Null);
         assert_eq!(history(1), Value::Null);
