@@ -94,8 +94,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rdzvscope $(SHARE)/man/man1/rdzvscope*.1
 	rm -f $(SHARE)/bash-completion/completions/rdzvscope $(SHARE)/zsh/site-functions/_rdzvscope
 	rm -f $(SHARE)/fish/vendor_completions.d/rdzvscope.fish
-	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/rdzvscope* $(DESTDIR)$(PREFIX)/lib/sysusers.d/rdzvscope.conf
-	rm -f $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rdzvscope.conf
+	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/rdzvscope* $(DESTDIR)$(PREFIX)/lib/sysusers.d/rdzvscope*.conf
+	rm -f $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rdzvscope*.conf
 	rm -rf $(SHARE)/doc/rdzvscope
 
 clean:

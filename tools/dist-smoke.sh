@@ -162,6 +162,12 @@ for unit in "$root"/usr/lib/systemd/system/rdzvscope*.service; do
     ! grep -q /usr/local/bin/rdzvscope "$unit" || fail "$unit starts a program that the package does not have"
 done
 ok ".deb: units start what is installed"
+bare "$root" dpkg -L rdzvscope >"$work/files"
+while read -r file; do
+    name="${file##*/}"
+    grep -q "/$name\$" "$work/files" || [[ $file == *sysusers* || $file == *tmpfiles* ]] || fail "$file is not in the package"
+done < <(find contrib -type f)
+ok ".deb: all of contrib/"
 mkdir -p "$root/var/lib/rdzvscope" && echo evidence >"$root/var/lib/rdzvscope/case.db"
 bare "$root" dpkg -P rdzvscope >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log" >&2; fail ".deb: cannot be removed"; }
 [ ! -e "$root/usr/bin/rdzvscope" ] && [ -e "$root/var/lib/rdzvscope/case.db" ] || fail ".deb: removal left the program or took evidence"

@@ -24,8 +24,10 @@ find contrib -type f | LC_ALL=C sort | while read -r file; do
     name="${file##*/}"
     case $file in
     *.service | *.timer | *.socket | *.path | *.target | *.slice) to="$root$prefix/lib/systemd/system/$name" ;;
-    contrib/sysusers.d/*.conf | contrib/*sysusers*.conf | contrib/*.sysusers) to="$root$prefix/lib/sysusers.d/rdzvscope.conf" ;;
-    contrib/tmpfiles.d/*.conf | contrib/*tmpfiles*.conf | contrib/*.tmpfiles) to="$root$prefix/lib/tmpfiles.d/rdzvscope.conf" ;;
+    */sysusers.d/*.conf) to="$root$prefix/lib/sysusers.d/$name" ;;
+    *sysusers*.conf | *.sysusers) to="$root$prefix/lib/sysusers.d/rdzvscope.conf" ;;
+    */tmpfiles.d/*.conf) to="$root$prefix/lib/tmpfiles.d/$name" ;;
+    *tmpfiles*.conf | *.tmpfiles) to="$root$prefix/lib/tmpfiles.d/rdzvscope.conf" ;;
     *) to="$doc/${file}" ;;
     esac
     mode=644

@@ -11,6 +11,7 @@ mod doctor;
 mod exit;
 mod explain;
 mod help;
+mod hint;
 mod inventory;
 #[cfg(feature = "live")]
 mod live;
@@ -113,13 +114,16 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Case(a) => case::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => complete::completions(a, &mut command),
-        Command::Man(a) => complete::man(a, Cli::command()),
+        Command::Man(a) => complete::man(a, plain()),
     };
     match result {
         Ok(exit) => exit.into(),
         Err(e) if output::is_broken_pipe(&e) => Exit::Clean.into(),
         Err(e) => {
-            output::complain(&format!("{e:#}"));
+            output::complain(&hint::told(&e));
+            if let Some(next) = hint::next(&e) {
+                output::complain(&format!("next: {next}"));
+            }
             Exit::Trouble.into()
         }
     }
@@ -145,12 +149,21 @@ fn refuse(e: &clap::Error, arguments: &[OsString]) -> ExitCode {
         }
         _ => {
             output::complain_clap(e);
+            let example = hint::example(arguments).filter(|_| e.kind() == ErrorKind::MissingRequiredArgument);
+            if let Some(example) = example {
+                output::complain(&format!("for example: {example}"));
+            }
             Exit::Trouble.into()
         }
     }
 }
 
+/// The command line as its parts are written, before [`help`] puts them where they belong.
+fn plain() -> clap::Command {
+    Cli::command()
+}
+
 /// The command line as clap knows it: for tests and documentation.
 pub fn command() -> clap::Command {
-    help::arranged(Cli::command())
+    help::arranged(plain())
 }

@@ -1,0 +1,89 @@
+//! What to do about an error: its causes, each said once, and the next step where there is one.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+
+use super::help::Parts;
+use crate::case::CaseError;
+
+/// The error and its causes. A cause that the text before it already holds is left out: libraries repeat theirs.
+pub(super) fn told(e: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in e.chain().map(ToString::to_string) {
+        // SQLite's has a code before it.
+        let core = cause.rsplit(": ").next().unwrap_or(&cause);
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) && !text.contains(core) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+/// The next step.
+pub(super) fn next(e: &anyhow::Error) -> Option<&'static str> {
+    if let Some(e) = e.chain().find_map(|c| c.downcast_ref::<CaseError>()) {
+        return match e {
+            CaseError::Missing { .. } => Some("a case is made by: rdzvscope watch DIR --case FILE"),
+            CaseError::Foreign { .. } => {
+                Some("a case is what watch and live write; captures and logs are read by: rdzvscope analyze PATH")
+            }
+            CaseError::Sqlite { source, .. } if source.to_string().contains("not a database") => {
+                Some("a case is what watch and live write; captures and logs are read by: rdzvscope analyze PATH")
+            }
+            CaseError::Newer { .. } => Some("install the release that wrote it, or a later one"),
+            _ => None,
+        };
+    }
+    #[cfg(feature = "live")]
+    if let Some(crate::live::LiveError::Open { source, .. }) = e.chain().find_map(|c| c.downcast_ref()) {
+        if source.to_string().contains("No such device") {
+            return Some("ip -br link lists interfaces; -i any listens to all of them");
+        }
+    }
+    let kind = e.chain().find_map(|c| c.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
+    match kind {
+        Some(ErrorKind::PermissionDenied) => Some("rdzvscope doctor says what this user may do here"),
+        Some(ErrorKind::StorageFull) => Some("free some space, or name another file system"),
+        _ => None,
+    }
+}
+
+/// After bad arguments: a command line of this command that works.
+pub(super) fn example(arguments: &[OsString]) -> Option<String> {
+    let name = arguments.get(1)?.to_str()?;
+    let command = super::plain();
+    let examples = Parts::of(command.find_subcommand(name)?).examples?;
+    examples.lines().map(str::trim).find(|l| l.starts_with("rdzvscope ")).map(str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let inner = std::io::Error::other("no such device");
+        let e = Err::<(), _>(inner).context("eth9: cannot listen: no such device").unwrap_err();
+        assert_eq!(told(&e), "eth9: cannot listen: no such device");
+        let e = Err::<(), _>(std::io::Error::other("full")).context("x: cannot write").unwrap_err();
+        assert_eq!(told(&e), "x: cannot write: full");
+    }
+
+    #[test]
+    fn every_command_has_an_example_to_give() {
+        for command in crate::cli::command().get_subcommands().filter(|c| c.get_name() != "help") {
+            let example = example(&["rdzvscope".into(), command.get_name().into()]);
+            assert!(example.is_some(), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn a_missing_case_has_a_next_step() {
+        let e = anyhow::Error::from(CaseError::Missing { path: "x".into() });
+        assert!(next(&e).unwrap().contains("watch"));
+    }
+}
