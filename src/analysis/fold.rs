@@ -139,7 +139,7 @@ mod tests {
 
     fn observed() -> Vec<FlowObservation> {
         let options = ScanOptions {
-            ports: PortSet::default(),
+            ports: [29500].into_iter().collect(),
             nccl_ports: PortSet::default(),
             only: None,
             max_flows: 4096,
@@ -147,7 +147,7 @@ mod tests {
             keep_heads: false,
         };
         let mut scan = SetScan::new(0, options);
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/api/store-api-1.13.0.pcap");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/scans/curl.pcap");
         let mut reader = Reader::open(std::path::Path::new(path), &Limits::default()).unwrap();
         while let Some(packet) = reader.next().unwrap() {
             scan.packet(0, &packet);
@@ -158,14 +158,9 @@ mod tests {
     #[test]
     fn the_earliest_of_a_kind_are_kept_whatever_the_order() {
         let flows = observed();
-        println!(
-            "{} bytes an observation, {} a reading",
-            size_of::<FlowObservation>(),
-            size_of::<crate::protocol::tcpstore::Facts>()
-        );
-        let honest = flows.iter().find(|o| kind(o).is_some()).expect("an honest connection");
+        let plain = flows.iter().find(|o| kind(o).is_some()).expect("a connection with nothing of its own");
         let at = |n: i64| {
-            let mut o = honest.clone();
+            let mut o = plain.clone();
             o.record.first = Timestamp(n);
             o
         };

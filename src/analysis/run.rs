@@ -69,8 +69,8 @@ pub(super) struct Material<'a> {
 pub(super) struct Front {
     pub(super) reading: Reading,
     pub(super) logs: logs::Logs,
-    /// Kills as single logs tell them.
-    pub(super) sightings: Vec<OomSighting>,
+    /// Kills, as all logs together tell them.
+    pub(super) kills: Kills,
     /// How many days the logs of each host reach.
     pub(super) log_days: BTreeMap<String, f64>,
     /// What was told of clocks so far.
@@ -79,6 +79,20 @@ pub(super) struct Front {
     pub(super) pruned: Option<String>,
     /// Reading was stopped before its end.
     pub(super) stopped: bool,
+}
+
+/// Kills, merged once; what single logs tell is kept only where some of it has no time yet.
+pub(super) struct Kills {
+    merged: oom::Merged,
+    sightings: Vec<OomSighting>,
+}
+
+impl Kills {
+    pub(super) fn of(sightings: Vec<OomSighting>) -> Kills {
+        let untimed = sightings.iter().any(|s| s.time().is_none());
+        let kept = if untimed { sightings.clone() } else { Vec::new() };
+        Kills { merged: oom::merge(sightings), sightings: kept }
+    }
 }
 
 /// Takes from logs what they tell of kills and of machines.
@@ -101,19 +115,21 @@ pub fn analyze(options: &Options) -> Analysis {
     let mut intake = reading::intake(options);
     let mut logs = logs::read_all(options, &intake.inputs, &intake.names, middle(&intake.first), &progress);
     let (sightings, log_days) = tell_of_hosts(&mut logs, &mut intake.names);
-    let (plan, pruned) = planned(&intake, &sightings, options);
+    let kills = Kills::of(sightings);
+    let (plan, pruned) = planned(&intake, &kills.merged, options);
     let mut reading = reading::captures(intake, options, &plan, &progress);
     let mut told = Told::default();
     corrected_captures(&mut reading, options, &mut told);
     look_back(&mut reading, &plan, options);
     drop(line);
     let stopped = progress.stopped();
-    conclude(options, Front { reading, logs, sightings, log_days, told, pruned, stopped })
+    conclude(options, Front { reading, logs, kills, log_days, told, pruned, stopped })
 }
 
 /// Joins what was read.
 pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
-    let Front { mut reading, logs, mut sightings, log_days, mut told, pruned, stopped } = front;
+    let Front { mut reading, logs, kills: Kills { mut merged, mut sightings }, log_days, mut told, pruned, stopped } =
+        front;
     let network = super::network::judged(&reading, options);
     let mut notes = std::mem::take(&mut reading.notes);
     let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, stores, .. } = reading;
@@ -131,7 +147,6 @@ pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
     let mut scans = quiet::scans(&sets, &findings);
 
     let claims = kills::claims(&studied, &findings, &names);
-    let mut merged = oom::merge(sightings.clone());
     if !merged.untimed.is_empty() {
         kills::align(&mut sightings, &merged.untimed, &claims, &names, &mut told);
         merged = oom::merge(sightings);
@@ -239,9 +254,8 @@ fn middle(first: &BTreeMap<u32, Timestamp>) -> Option<Timestamp> {
 }
 
 /// What to read, by what the logs tell.
-fn planned(intake: &reading::Intake, sightings: &[OomSighting], options: &Options) -> (Plan, Option<String>) {
-    let early = oom::merge(sightings.to_vec());
-    let untimed: Vec<OomSighting> = early.untimed.into_iter().filter(|s| !s.is_gpu()).collect();
+fn planned(intake: &reading::Intake, early: &oom::Merged, options: &Options) -> (Plan, Option<String>) {
+    let untimed: Vec<OomSighting> = early.untimed.iter().filter(|s| !s.is_gpu()).cloned().collect();
     let Some(windows) = prune::windows(&early.events, &untimed, options) else { return (Plan::default(), None) };
     let of_kills = untimed.is_empty() && early.events.iter().any(|e| e.kind != OomKind::Gpu);
     let plan = prune::plan(&intake.groups, &intake.first, &windows, of_kills);

@@ -8,7 +8,7 @@ use super::jobs::{self, Lessons};
 use super::kills::Told;
 use super::options::Options;
 use super::reading::{RECORD_BYTES, ROUNDS, Reading};
-use super::run::{Analysis, Front, conclude, corrected_captures, drop_copies, learn_hosts, tell_of_hosts};
+use super::run::{Analysis, Front, Kills, conclude, corrected_captures, drop_copies, learn_hosts, tell_of_hosts};
 use super::scan::{ScanCounters, ScanOptions, SetObservations, SetScan};
 use super::sets::{Capture, Feed, ReadCapture, Set, own_address};
 use super::{gather, kept, lists, logs, network};
@@ -234,7 +234,7 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
     reading.notes.append(&mut stored.notes);
     let mut told = Told::default();
     corrected_captures(&mut reading, options, &mut told);
-    let front = Front { reading, logs, sightings, log_days, told, pruned: None, stopped: false };
+    let front = Front { reading, logs, kills: Kills::of(sightings), log_days, told, pruned: None, stopped: false };
     let analysis = conclude(options, front);
     Concluded { analysis, wanted: wanted.into_iter().collect() }
 }

@@ -53,7 +53,8 @@ impl Groups {
     fn found(&mut self, host: Option<usize>, sighting: OomSighting) -> usize {
         let group = self.members.len();
         self.hosts.push(host);
-        self.members.push(Vec::new());
+        // Nearly every kill has one sighting; the least that a growing list takes is room for four.
+        self.members.push(Vec::with_capacity(1));
         self.index(group, &sighting);
         self.join(group, sighting);
         group
@@ -218,7 +219,8 @@ fn by_figures(groups: &mut Groups, sightings: Vec<OomSighting>, number: impl Fn(
     let mut found: BTreeMap<(u64, u64, u64), ByHost> = BTreeMap::new();
     for s in sightings {
         if let Some(figures) = s.facts.figures() {
-            found.entry(figures).or_default().entry(number(&s)).or_default().push(s);
+            let of_host = found.entry(figures).or_default().entry(number(&s));
+            of_host.or_insert_with(|| Vec::with_capacity(1)).push(s);
         }
     }
     for (_, mut hosts) in found {
@@ -272,6 +274,7 @@ fn event(members: &[OomSighting]) -> Option<OomEvent> {
     sources.dedup_by(|a, b| a.path == b.path && a.line == b.line);
     let more_sources = sources.len().saturating_sub(LINES) as u64;
     sources.truncate(LINES);
+    sources.shrink_to_fit();
     let reaped = ranked.iter().filter_map(|s| s.reaped_at).min_by_key(|t| (t.assumed, t.uncertainty_nanos, t.at));
     Some(OomEvent {
         id: identity(host.as_deref(), &facts, time.at),
