@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use rdzvscope::protocol::tcpstore::server::{Action, ConnectionId, How, Limits, Server, Store, hang_up, open, step};
+use rdzvscope::protocol::tcpstore::server::{Limits, Server, Store};
 
 use super::client::Step;
-use super::machine::{Machine, Victim, dying};
+use super::machine::{Machine, Victim};
 use super::random::Random;
-use super::wire::{ACK, FIN, Flow, Network, PSH, RST, SYN, Segment};
+use super::wire::Network;
 
 /// Somebody who connects, once or again and again.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct Kill {
     pub(crate) store: bool,
 }
 
-enum What {
+pub(super) enum What {
     Begin(usize),
     Go(usize, u32),
     Input(usize, In),
@@ -76,25 +76,25 @@ enum What {
 }
 
 #[derive(Clone)]
-enum In {
+pub(super) enum In {
     Open,
     Data(usize),
     End,
 }
 
-struct Connection {
-    actor: usize,
-    dialog: usize,
-    flow: usize,
-    step: usize,
-    token: u32,
-    next: [u32; 2],
-    have: usize,
-    want: Option<usize>,
-    open: [bool; 2],
-    life: u32,
-    last: Option<usize>,
-    unread: u32,
+pub(super) struct Connection {
+    pub(super) actor: usize,
+    pub(super) dialog: usize,
+    pub(super) flow: usize,
+    pub(super) step: usize,
+    pub(super) token: u32,
+    pub(super) next: [u32; 2],
+    pub(super) have: usize,
+    pub(super) want: Option<usize>,
+    pub(super) open: [bool; 2],
+    pub(super) life: u32,
+    pub(super) last: Option<usize>,
+    pub(super) unread: u32,
 }
 
 /// What is to be played.
@@ -144,35 +144,36 @@ pub(crate) fn play(scene: Scene<'_>, network: &mut Network, r: &mut Random, pids
     e.kills
 }
 
-struct Engine<'a, 'b> {
-    scene: Scene<'a>,
-    server: Server,
-    store: Store,
-    now: f64,
-    queue: BTreeMap<(i64, u64), What>,
-    sequence: u64,
-    actors: Vec<Actor>,
-    connections: Vec<Connection>,
-    life: u32,
-    alive: bool,
+pub(super) struct Engine<'a, 'b> {
+    pub(super) scene: Scene<'a>,
+    pub(super) server: Server,
+    pub(super) store: Store,
+    pub(super) now: f64,
+    pub(super) queue: BTreeMap<(i64, u64), What>,
+    pub(super) sequence: u64,
+    pub(super) actors: Vec<Actor>,
+    pub(super) connections: Vec<Connection>,
+    pub(super) life: u32,
+    pub(super) alive: bool,
     /// The kernel has chosen it, or will: it reads no more.
-    doomed: bool,
+    pub(super) doomed: bool,
     /// The thread fills memory until then.
-    busy: f64,
+    pub(super) busy: f64,
     /// The connection whose claim is held, and how much.
-    held: Option<(usize, u64)>,
-    pid: u32,
-    kills: Vec<Kill>,
-    ports: u16,
-    network: &'b mut Network,
-    r: &'b mut Random,
-    pids: &'b mut dyn FnMut() -> u32,
+    pub(super) held: Option<(usize, u64)>,
+    pub(super) pid: u32,
+    pub(super) kills: Vec<Kill>,
+    pub(super) ports: u16,
+    pub(super) network: &'b mut Network,
+    pub(super) r: &'b mut Random,
+    pub(super) pids: &'b mut dyn FnMut() -> u32,
 }
 
 impl Engine<'_, '_> {
-    fn at(&mut self, time: f64, what: What) {
+    pub(super) fn at(&mut self, time: f64, what: What) {
         self.sequence += 1;
-        self.queue.insert(((time * 1e9) as i64, self.sequence), what);
+        // Rounded up: never before the time asked for.
+        self.queue.insert(((time * 1e9).ceil() as i64 + 1, self.sequence), what);
     }
 
     fn run(&mut self) {
@@ -231,387 +232,5 @@ impl Engine<'_, '_> {
         }
         let (life, end) = (self.life, self.scene.span.1);
         self.at(end, What::Ends(life));
-    }
-
-    fn segment(&mut self, c: usize, to_server: bool, flags: u8, payload: &[u8]) -> usize {
-        let latency = 80e-6 + 40e-6 * self.r.unit();
-        let now = self.now;
-        let k = &mut self.connections[c];
-        let side = usize::from(!to_server);
-        let (seq, ack) = (k.next[side], k.next[1 - side]);
-        let used = payload.len() as u32 + u32::from(flags & (SYN | FIN) != 0);
-        k.next[side] = seq.wrapping_add(used);
-        let (at_client, at_server) = if to_server { (now, now + latency) } else { (now + latency, now) };
-        let ack = if flags & ACK != 0 { ack } else { 0 };
-        self.network.segments.push(Segment {
-            flow: k.flow,
-            to_server,
-            at_client,
-            at_server,
-            seq,
-            ack,
-            flags,
-            payload: payload.to_vec(),
-        });
-        self.now += 2e-6;
-        self.network.segments.len() - 1
-    }
-
-    fn connect(&mut self, actor: usize, dialog: usize) {
-        let a = &self.actors[actor];
-        if dialog >= a.dialogs.len() {
-            return;
-        }
-        self.ports = if self.ports >= 60_900 { 32_768 } else { self.ports + 1 };
-        let flow = Flow {
-            client_host: a.client_host,
-            own: (a.own, self.ports),
-            seen: (a.seen, self.ports),
-            server_host: self.scene.host,
-            server: (a.server, self.scene.port),
-        };
-        self.network.flows.push(flow);
-        let c = self.connections.len();
-        self.connections.push(Connection {
-            actor,
-            dialog,
-            flow: self.network.flows.len() - 1,
-            step: 0,
-            token: 0,
-            next: [self.r.next() as u32, self.r.next() as u32],
-            have: 0,
-            want: None,
-            open: [true, self.alive],
-            life: self.life,
-            last: None,
-            unread: 0,
-        });
-        self.segment(c, true, SYN, &[]);
-        self.now += 1e-4;
-        if !self.alive {
-            self.connections[c].next[1] = 0;
-            self.segment(c, false, RST | ACK, &[]);
-            self.connections[c].open = [false, false];
-            self.lost(c, true);
-            return;
-        }
-        self.segment(c, false, SYN | ACK, &[]);
-        self.now += 1e-4;
-        self.segment(c, true, ACK, &[]);
-        self.at(self.now + 1e-4, What::Input(c, In::Open));
-        self.at(self.now + 1e-5, What::Go(c, 0));
-    }
-
-    /// The connection is gone, or was never made.
-    fn lost(&mut self, c: usize, refused: bool) {
-        let (actor, dialog) = (self.connections[c].actor, self.connections[c].dialog);
-        let a = &mut self.actors[actor];
-        let next = if a.worker || refused {
-            if a.retries == 0 {
-                return;
-            }
-            a.retries -= 1;
-            dialog
-        } else {
-            dialog + 1
-        };
-        let pause = if a.worker { 1.0 + self.r.unit() } else { self.actors[actor].pause };
-        // A dialog that has not begun has nobody to hold on to: it is an actor of its own.
-        let mut rest = self.actors[actor].clone();
-        rest.dialogs.drain(..next.min(rest.dialogs.len()));
-        self.actors[actor].retries = 0;
-        rest.start = self.now + pause;
-        self.actors.push(rest);
-        let i = self.actors.len() - 1;
-        self.at(self.actors[i].start, What::Begin(i));
-    }
-
-    fn go(&mut self, c: usize, token: u32) {
-        if self.connections[c].token != token || !self.connections[c].open[0] {
-            return;
-        }
-        if self.connections[c].want.take().is_some() {
-            // It waited long enough.
-            if self.actors[self.connections[c].actor].worker {
-                self.close(c, false);
-                return;
-            }
-            self.connections[c].step += 1;
-        }
-        loop {
-            let k = &self.connections[c];
-            let steps = &self.actors[k.actor].dialogs[k.dialog];
-            let Some(step) = steps.get(k.step).cloned() else { return };
-            match step {
-                Step::Send(bytes) => {
-                    let s = self.segment(c, true, PSH | ACK, &bytes);
-                    let arrives = self.network.segments[s].at_server;
-                    self.now += 1.2e-4;
-                    self.segment(c, false, ACK, &[]);
-                    self.at(arrives, What::Input(c, In::Data(s)));
-                    self.connections[c].unread += 1;
-                    self.connections[c].step += 1;
-                }
-                Step::Await(bytes, patience) => {
-                    let k = &mut self.connections[c];
-                    if k.have >= bytes {
-                        k.have -= bytes;
-                        k.step += 1;
-                        continue;
-                    }
-                    k.want = Some(bytes);
-                    k.token += 1;
-                    let token = k.token;
-                    self.at(self.now + patience, What::Go(c, token));
-                    return;
-                }
-                Step::Sleep(seconds) => {
-                    let k = &mut self.connections[c];
-                    k.step += 1;
-                    k.token += 1;
-                    let token = k.token;
-                    self.at(self.now + seconds, What::Go(c, token));
-                    return;
-                }
-                Step::Close(reset) => {
-                    self.close(c, reset);
-                    if !self.actors[self.connections[c].actor].worker {
-                        self.lost(c, false);
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    /// The client closes.
-    fn close(&mut self, c: usize, reset: bool) {
-        if !std::mem::replace(&mut self.connections[c].open[0], false) {
-            return;
-        }
-        self.segment(c, true, if reset { RST | ACK } else { FIN | ACK }, &[]);
-        if self.connections[c].open[1] {
-            if reset {
-                self.connections[c].open[1] = false;
-            } else {
-                self.now += 1e-4;
-                self.segment(c, false, ACK, &[]);
-            }
-            self.at(self.now + 1e-4, What::Input(c, In::End));
-        }
-    }
-
-    fn arrive(&mut self, c: usize, bytes: usize) {
-        let k = &mut self.connections[c];
-        if !k.open[0] {
-            return;
-        }
-        k.have += bytes;
-        if let Some(want) = k.want.filter(|w| *w <= k.have) {
-            k.have -= want;
-            k.want = None;
-            k.step += 1;
-            k.token += 1;
-            let token = k.token;
-            self.at(self.now + 2e-5, What::Go(c, token));
-        }
-    }
-
-    /// The server's end was closed, and the client hears of it.
-    fn cut(&mut self, c: usize, reset: bool) {
-        if !std::mem::replace(&mut self.connections[c].open[0], false) {
-            return;
-        }
-        self.connections[c].token += 1;
-        if !reset {
-            self.segment(c, true, FIN | ACK, &[]);
-            self.now += 1e-4;
-            self.segment(c, false, ACK, &[]);
-        }
-        self.lost(c, false);
-    }
-
-    fn input(&mut self, c: usize, input: In) {
-        let now = self.now;
-        if self.connections[c].life != self.life || !self.alive || self.doomed {
-            return;
-        }
-        if now < self.busy {
-            self.at(self.busy, What::Input(c, input));
-            return;
-        }
-        let id = ConnectionId(c as u64);
-        let actions = match input {
-            In::Open => {
-                open(&self.server, &mut self.store, id);
-                Vec::new()
-            }
-            In::Data(s) => {
-                let k = &mut self.connections[c];
-                (k.last, k.unread) = (Some(s), k.unread.saturating_sub(1));
-                let payload = self.network.segments[s].payload.clone();
-                step(&self.server, &mut self.store, id, &payload)
-            }
-            In::End => hang_up(&self.server, &mut self.store, id),
-        };
-        self.now += 3e-5;
-        for action in actions {
-            self.act(action);
-        }
-    }
-
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::Reply { connection, bytes, .. } => {
-                let c = connection.0 as usize;
-                if self.connections[c].open[1] {
-                    let s = self.segment(c, false, PSH | ACK, &bytes);
-                    let arrives = self.network.segments[s].at_client;
-                    self.at(arrives, What::Arrive(c, bytes.len()));
-                }
-            }
-            Action::Close { connection, how, .. } => {
-                let c = connection.0 as usize;
-                if self.held.is_some_and(|h| h.0 == c) {
-                    self.held = None;
-                }
-                self.end(c, how == How::Reset);
-            }
-            Action::Allocate { connection, allocation } => self.allocate(connection.0 as usize, allocation.bytes),
-            Action::Blocks { .. }
-            | Action::Unblocks { .. }
-            | Action::Waits { .. }
-            | Action::Ignores { .. }
-            | Action::Unknown { .. } => {}
-        }
-    }
-
-    /// The server's end of a connection is closed.
-    fn end(&mut self, c: usize, reset: bool) {
-        if !std::mem::replace(&mut self.connections[c].open[1], false) {
-            return;
-        }
-        self.segment(c, false, if reset { RST | ACK } else { FIN | ACK }, &[]);
-        if self.connections[c].open[0] {
-            self.at(self.now + 1e-4, What::Cut(c, reset));
-        } else if !reset {
-            self.now += 1e-4;
-            self.segment(c, true, ACK, &[]);
-        }
-    }
-
-    fn allocate(&mut self, c: usize, bytes: u64) {
-        const NOTHING: u64 = 16 << 20;
-        if bytes < NOTHING || self.doomed {
-            return;
-        }
-        self.held = Some((c, bytes));
-        let filling = self.scene.machine.fill(bytes);
-        let segment = self.connections[c].last.unwrap_or_default();
-        let campaign = self.actors[self.connections[c].actor].campaign;
-        let (now, life) = (self.now, self.life);
-        for (seconds, victim, rss) in filling.kills.into_iter().flatten() {
-            let cause = Cause::Claim { segment, bytes, campaign };
-            self.at(now + seconds, What::Kill { life, victim, rss, cause });
-        }
-        self.busy = now + filling.done.unwrap_or(f64::MAX / 4.0);
-        self.doomed = filling.done.is_none();
-        if self.doomed {
-            self.busy = 0.0;
-        }
-    }
-
-    fn kill(&mut self, victim: Victim, rss: u64, cause: Cause) {
-        let m = self.scene.machine;
-        let (store, held) = (victim == Victim::Rank0, self.held.map_or(0, |h| h.1));
-        let died = self.now + dying(rss, self.r.unit());
-        let (pid, process, total_vm) = match victim {
-            Victim::Rank0 => (self.pid, "python3", m.rank0_vm + held),
-            Victim::Hog => ((self.pids)(), "ray::worker", rss + (3 << 30)),
-        };
-        let limited = m.limit.is_some() && m.free() < m.ram.saturating_sub(m.used);
-        self.kills.push(Kill {
-            host: self.scene.host,
-            at: self.now,
-            died,
-            pid,
-            process,
-            total_vm,
-            rss,
-            limited,
-            cause,
-            store,
-        });
-        if store {
-            self.doomed = true;
-            let life = self.life;
-            self.at(died, What::Gone(life));
-        }
-    }
-
-    /// Memory runs out for reasons of its own, and rank 0 is what the kernel takes.
-    fn background(&mut self) {
-        if self.doomed || self.now < self.busy {
-            return;
-        }
-        let rss = self.scene.machine.rank0_rss;
-        if !self.alive {
-            let (pid, unit) = ((self.pids)(), self.r.unit());
-            let (at, died) = (self.now, self.now + dying(rss, unit));
-            let total_vm = self.scene.machine.rank0_vm;
-            let (host, cause) = (self.scene.host, Cause::Other);
-            let process = "python3";
-            self.kills.push(Kill {
-                host,
-                at,
-                died,
-                pid,
-                process,
-                total_vm,
-                rss,
-                limited: false,
-                cause,
-                store: false,
-            });
-            return;
-        }
-        let held = self.held.map_or(0, |h| h.1);
-        let cause = if held > rss / 10 { Cause::Both } else { Cause::Other };
-        self.kill(Victim::Rank0, rss + held, cause);
-    }
-
-    /// A process of the job died elsewhere: the launcher takes down the others.
-    fn collapse(&mut self) {
-        if self.kills.last().is_some_and(|k| k.store && k.died > self.now) {
-            return;
-        }
-        for c in 0..self.connections.len() {
-            let k = &self.connections[c];
-            if k.open[0] && k.life == self.life && self.actors[k.actor].worker {
-                self.connections[c].token += 1;
-                let actor = self.connections[c].actor;
-                self.actors[actor].retries = 0;
-                let reset = self.r.chance(0.3);
-                self.close(c, reset);
-            }
-        }
-        let (life, gone) = (self.life, self.now + self.r.unit() * 5.0);
-        self.at(gone, What::Gone(life));
-    }
-
-    /// The process's sockets are closed.
-    fn gone(&mut self) {
-        (self.alive, self.doomed, self.busy, self.held) = (false, false, 0.0, None);
-        for c in 0..self.connections.len() {
-            if self.connections[c].open[1] && self.connections[c].life == self.life {
-                let reset = self.connections[c].unread > 0;
-                self.end(c, reset);
-            }
-        }
-        if let Some(after) = self.scene.restart
-            && self.now + after < self.scene.span.1 - 60.0
-        {
-            self.at(self.now + after, What::Lives);
-        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod capture;
 mod client;
+mod connection;
 mod engine;
 mod generate;
 mod host;
@@ -12,6 +13,7 @@ mod log;
 mod machine;
 mod plan;
 mod probe;
+mod process;
 mod random;
 pub(crate) mod score;
 mod truth;
