@@ -87,7 +87,12 @@ fn main() -> anyhow::Result<()> {
             for kind in ["wrong confirmed", "wrong probable", "wrong possible", "missed"] {
                 writeln!(out, "seeds with {kind}: {}", seeds(kind))?;
             }
-            writeln!(out, "{:.0} s to write the clusters, {:.0} s to analyze them", spent[0].as_secs_f64(), spent[1].as_secs_f64())?;
+            writeln!(
+                out,
+                "{:.0} s to write the clusters, {:.0} s to analyze them",
+                spent[0].as_secs_f64(),
+                spent[1].as_secs_f64()
+            )?;
             anyhow::ensure!(total.wrong_confirmed() == 0, "{} were confirmed and wrong", total.wrong_confirmed());
         }
     }

@@ -120,6 +120,9 @@ pub(super) fn gather<'a>(
     all
 }
 
+/// Clocks of captures that are left as they are may be apart by so many nanoseconds, with the way of a packet.
+const CLOCKS_APART: i64 = 250_000_000;
+
 /// A record and the observation made of it have their first packet in common.
 fn key_of(r: &FlowRecord) -> u64 {
     (u64::from(r.first_packet.capture) << 44) ^ r.first_packet.number
@@ -137,12 +140,17 @@ pub(super) fn studied(
         .iter()
         .map(|(endpoint, flows)| {
             let connections: Vec<Connection<'_>> = flows.iter().map(|g| g.connection).collect();
+            // The host's own captures first: by their clock the claims are timed.
+            let own = |set: &Set| {
+                set.own == Some(endpoint.address)
+                    || set.host.as_deref().is_some_and(|h| names.addresses(h).contains(&endpoint.address))
+            };
             let mut activity = Activity::default();
-            for set in sets {
-                if let Some(more) = set.seen.activity.get(endpoint) {
-                    activity.merge(more);
-                }
-            }
+            let noted = |set: &&Set| set.seen.activity.contains_key(endpoint);
+            let (at_home, abroad): (Vec<&Set>, Vec<&Set>) = sets.iter().filter(noted).partition(|s| own(s));
+            let of = |set: &Set| set.seen.activity.get(endpoint).cloned().unwrap_or_default();
+            at_home.iter().for_each(|set| activity.merge(&of(set)));
+            abroad.iter().for_each(|set| activity.merge_apart(&of(set), CLOCKS_APART));
             let named = lessons.stores.get(endpoint).map(String::as_str);
             let mut listener = study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named);
             listener.policy = options.policy_of(names.host(endpoint.address));

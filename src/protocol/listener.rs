@@ -163,6 +163,8 @@ impl Listener {
         let next = self.activity.first_after(time);
         let died = self.death.map(|d| d.time).filter(|d| *d > time);
         let next = match (next, died) {
+            // The death itself, by the clock of another capture.
+            (Some(a), Some(b)) if b.seconds_since(a) <= SAME_SECONDS => Some(b),
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
@@ -170,6 +172,9 @@ impl Listener {
         (end.seconds_since(time), next)
     }
 }
+
+/// Two captures show one event within this time of each other, in seconds.
+const SAME_SECONDS: f64 = 0.25;
 
 /// What a listener did with one connection.
 #[derive(Clone, Copy, PartialEq, Debug)]

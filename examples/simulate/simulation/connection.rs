@@ -4,6 +4,9 @@ use super::client::Step;
 use super::engine::{Connection, Engine, In, What};
 use super::wire::{ACK, FIN, Flow, PSH, RST, SYN, Segment};
 
+/// A packet is under way for less than this many seconds.
+pub(super) const LATENCY: f64 = 1.3e-4;
+
 impl Engine<'_, '_> {
     pub(super) fn segment(&mut self, c: usize, to_server: bool, flags: u8, payload: &[u8]) -> usize {
         let latency = 80e-6 + 40e-6 * self.r.unit();
@@ -59,7 +62,7 @@ impl Engine<'_, '_> {
             unread: 0,
         });
         self.segment(c, true, SYN, &[]);
-        self.now += 1e-4;
+        self.now += LATENCY;
         if !self.alive {
             self.connections[c].next[1] = 0;
             self.segment(c, false, RST | ACK, &[]);
@@ -68,9 +71,9 @@ impl Engine<'_, '_> {
             return;
         }
         self.segment(c, false, SYN | ACK, &[]);
-        self.now += 1e-4;
+        self.now += LATENCY;
         self.segment(c, true, ACK, &[]);
-        self.at(self.now + 1e-4, What::Input(c, In::Open));
+        self.at(self.now + LATENCY, What::Input(c, In::Open));
         self.at(self.now + 1e-5, What::Go(c, 0));
     }
 
@@ -118,7 +121,7 @@ impl Engine<'_, '_> {
                 Step::Send(bytes) => {
                     let s = self.segment(c, true, PSH | ACK, &bytes);
                     let arrives = self.network.segments[s].at_server;
-                    self.now += 1.2e-4;
+                    self.now += LATENCY;
                     self.segment(c, false, ACK, &[]);
                     self.at(arrives, What::Input(c, In::Data(s)));
                     self.connections[c].unread += 1;
@@ -166,10 +169,10 @@ impl Engine<'_, '_> {
             if reset {
                 self.connections[c].open[1] = false;
             } else {
-                self.now += 1e-4;
+                self.now += LATENCY;
                 self.segment(c, false, ACK, &[]);
             }
-            self.at(self.now + 1e-4, What::Input(c, In::End));
+            self.at(self.now + LATENCY, What::Input(c, In::End));
         }
     }
 
@@ -197,7 +200,7 @@ impl Engine<'_, '_> {
         self.connections[c].token += 1;
         if !reset {
             self.segment(c, true, FIN | ACK, &[]);
-            self.now += 1e-4;
+            self.now += LATENCY;
             self.segment(c, false, ACK, &[]);
         }
         self.lost(c, false);

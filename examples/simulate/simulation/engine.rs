@@ -118,7 +118,12 @@ pub(crate) struct Scene<'a> {
 }
 
 /// Plays it.
-pub(crate) fn play(scene: Scene<'_>, network: &mut Network, r: &mut Random, pids: &mut dyn FnMut() -> u32) -> Vec<Kill> {
+pub(crate) fn play(
+    scene: Scene<'_>,
+    network: &mut Network,
+    r: &mut Random,
+    pids: &mut dyn FnMut() -> u32,
+) -> Vec<Kill> {
     let mut e = Engine {
         store: Store::new(Limits::default()),
         server: scene.server.on(scene.machine.policy()),

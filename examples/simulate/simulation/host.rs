@@ -129,14 +129,8 @@ impl Site {
     }
 
     fn capture(&self, r: &mut Random) -> Option<Capture> {
-        let mut c = Capture {
-            from: 0.0,
-            to: self.span,
-            gap: None,
-            loss: 0.0,
-            snaplen: 262_144,
-            nanoseconds: r.chance(0.3),
-        };
+        let mut c =
+            Capture { from: 0.0, to: self.span, gap: None, loss: 0.0, snaplen: 262_144, nanoseconds: r.chance(0.3) };
         if !r.chance(self.damage) {
             return Some(c);
         }

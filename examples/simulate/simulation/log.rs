@@ -35,7 +35,9 @@ fn kill(k: &Kill, lines: &mut Vec<Line>) {
     let mut add = |after: f64, text: String| lines.push((k.at + after, text));
     add(
         -0.0014,
-        format!("{invoked} invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, oom_score_adj=0"),
+        format!(
+            "{invoked} invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, oom_score_adj=0"
+        ),
     );
     add(-0.0012, "Mem-Info:".to_string());
     add(

@@ -247,7 +247,8 @@ impl Plan {
                 if at >= self.site.span {
                     break;
                 }
-                let victim = r.weighted(&[(OomVictim::Rank0, 0.3), (OomVictim::Rank, 0.3), (OomVictim::Bystander, 0.4)]);
+                let victim =
+                    r.weighted(&[(OomVictim::Rank0, 0.3), (OomVictim::Rank, 0.3), (OomVictim::Bystander, 0.4)]);
                 let total_vm = address_space(r);
                 self.oom(r, host, at, victim, total_vm);
             }

@@ -2,6 +2,7 @@
 
 use rdzvscope::protocol::tcpstore::server::{Action, ConnectionId, How, hang_up, open, step};
 
+use super::connection::LATENCY;
 use super::engine::{Cause, Engine, In, Kill, What};
 use super::machine::{Victim, dying};
 use super::wire::{ACK, FIN, PSH, RST};
@@ -69,9 +70,9 @@ impl Engine<'_, '_> {
         }
         self.segment(c, false, if reset { RST | ACK } else { FIN | ACK }, &[]);
         if self.connections[c].open[0] {
-            self.at(self.now + 1e-4, What::Cut(c, reset));
+            self.at(self.now + LATENCY, What::Cut(c, reset));
         } else if !reset {
-            self.now += 1e-4;
+            self.now += LATENCY;
             self.segment(c, true, ACK, &[]);
         }
     }
@@ -137,18 +138,7 @@ impl Engine<'_, '_> {
             let total_vm = self.scene.machine.rank0_vm;
             let (host, cause) = (self.scene.host, Cause::Other);
             let process = "python3";
-            self.kills.push(Kill {
-                host,
-                at,
-                died,
-                pid,
-                process,
-                total_vm,
-                rss,
-                limited: false,
-                cause,
-                store: false,
-            });
+            self.kills.push(Kill { host, at, died, pid, process, total_vm, rss, limited: false, cause, store: false });
             return;
         }
         let held = self.held.map_or(0, |h| h.1);

@@ -92,10 +92,18 @@ pub(crate) fn score(truth: &Truth, report: &Value) -> Score {
             fair[n.incident] = false;
             let (at, packet) = (&n.finding["capture"], &n.finding["packet"]);
             let cause = death.map_or("no such kill", |d| d.cause);
-            s.fail(truth.seed, format!("wrong {}", n.verdict), format!(
-                "{} pid {:?}: {} packet {packet} of {at} is named; the truth: {cause}{}; {}",
-                n.host, n.pid, n.finding["rule"], death.map_or(String::new(), told), n.reasons
-            ));
+            s.fail(
+                truth.seed,
+                format!("wrong {}", n.verdict),
+                format!(
+                    "{} pid {:?}: {} packet {packet} of {at} is named; the truth: {cause}{}; {}",
+                    n.host,
+                    n.pid,
+                    n.finding["rule"],
+                    death.map_or(String::new(), told),
+                    n.reasons
+                ),
+            );
         }
     }
     s.kills(truth, &named, &right_of);
@@ -193,12 +201,8 @@ impl Score {
                 i.len() == 1
                     && i.iter().all(|i| {
                         let reported = &hosts_of[i];
-                        let all: BTreeSet<&str> = truth
-                            .deaths
-                            .iter()
-                            .filter(|d| d.campaign == Some(deed))
-                            .map(|d| d.host.as_str())
-                            .collect();
+                        let all: BTreeSet<&str> =
+                            truth.deaths.iter().filter(|d| d.campaign == Some(deed)).map(|d| d.host.as_str()).collect();
                         hosts.is_subset(reported) && reported.is_subset(&all)
                     })
             });

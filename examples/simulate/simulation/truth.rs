@@ -122,14 +122,7 @@ pub(crate) fn log_error(plan: &Plan, host: &Host) -> f64 {
     log.drift + if log.is_local() { f64::from(log.zone - assumed) } else { 0.0 }
 }
 
-fn hidden(
-    plan: &Plan,
-    network: &Network,
-    places: &Places,
-    k: &Kill,
-    segment: usize,
-    d: &Death,
-) -> Option<String> {
+fn hidden(plan: &Plan, network: &Network, places: &Places, k: &Kill, segment: usize, d: &Death) -> Option<String> {
     const MAX_LAG: f64 = 900.0;
     let host = &plan.hosts[k.host];
     let flow = network.segments[segment].flow;
