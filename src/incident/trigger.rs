@@ -19,7 +19,8 @@ pub enum Fit {
     Contradicts,
     /// The process was so much larger than the claim that the claim explains nothing.
     Unrelated,
-    /// The line has no figure.
+    /// The line has no figure, or one that neither fits nor contradicts: the process was much larger than the claim, but the
+    /// claim was a good part of it.
     Unknown,
     /// The claim and an ordinary process besides.
     Fits,
@@ -31,8 +32,9 @@ impl Fit {
         match total_vm {
             None => Fit::Unknown,
             Some(vm) if vm < claim => Fit::Contradicts,
-            Some(vm) if vm - claim <= BESIDES_BYTES && claim >= (vm - claim) / 4 => Fit::Fits,
-            Some(_) => Fit::Unrelated,
+            Some(vm) if claim < (vm - claim) / 4 => Fit::Unrelated,
+            Some(vm) if vm - claim <= BESIDES_BYTES => Fit::Fits,
+            Some(_) => Fit::Unknown,
         }
     }
 }
@@ -104,12 +106,15 @@ fn against(e: &Evidence<'_>, index: usize, f: &Finding, event: &OomEvent) -> Opt
     if lag < -uncertainty || lag > e.max_lag {
         return None;
     }
-    // Nothing the server did between the claim and the kill may show that it still served.
-    if let Some(l) = e.listener(f.target) {
-        let (_, next) = l.silence_after(f.time);
-        let served = next
-            .is_some_and(|n| l.death.is_none_or(|d| n < d.time) && event.time.seconds_since(n) > uncertainty.max(1.0));
-        if served {
+    // Nothing the server did between the claim and the kill may show that it still served; and where it died of something
+    // else before the kill, the claim went with it.
+    if let Some(l) = e.listener(f.target)
+        && let (_, Some(next)) = l.silence_after(f.time)
+    {
+        let before_the_kill = event.time.seconds_since(next);
+        let died = l.death_after(f.time).is_some_and(|d| d.time == next);
+        let slack = if died { super::group::DEATH_SECONDS } else { 1.0 };
+        if before_the_kill > uncertainty.max(slack) {
             return None;
         }
     }
@@ -144,6 +149,8 @@ mod tests {
         assert_eq!(Fit::of(vm, 962_696_183_808 * 8), Fit::Contradicts);
         assert_eq!(Fit::of(vm, 268_435_468), Fit::Unrelated);
         assert_eq!(Fit::of(None, 1), Fit::Unknown);
+        // A driver that maps all of a host's memory: a part of the process, and no proof.
+        assert_eq!(Fit::of(Some(1_715_861_359_616), 962_696_183_808), Fit::Unknown);
         // A job of 100 GB that was sent 256 MiB did not die of these.
         assert_eq!(Fit::of(Some(100 << 30), 256 << 20), Fit::Unrelated);
     }

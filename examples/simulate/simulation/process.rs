@@ -34,6 +34,11 @@ impl Engine<'_, '_> {
         self.now += 3e-5;
         for action in actions {
             self.act(action);
+            if self.doomed {
+                // It dies while it fills what it was granted: what the model says comes next never does.
+                break;
+            }
+            self.now = self.now.max(self.busy);
         }
     }
 

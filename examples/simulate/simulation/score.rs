@@ -89,7 +89,10 @@ pub(crate) fn score(truth: &Truth, report: &Value) -> Score {
         }
         s.named.entry(n.verdict.into()).or_default()[usize::from(right.is_none())] += 1;
         if right.is_none() {
-            fair[n.incident] = false;
+            // An incident is wrong where what makes it as sure as it is is wrong; a lesser part of it is counted by itself.
+            let of = |v: &str| ["possible", "probable", "confirmed"].iter().position(|x| *x == v);
+            fair[n.incident] &=
+                of(n.verdict) < of(list("incidents")[n.incident]["verdict"].as_str().unwrap_or_default());
             let (at, packet) = (&n.finding["capture"], &n.finding["packet"]);
             let cause = death.map_or("no such kill", |d| d.cause);
             s.fail(

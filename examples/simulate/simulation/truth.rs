@@ -102,17 +102,24 @@ fn death(plan: &Plan, network: &Network, places: &Places, k: &Kill) -> Death {
     d
 }
 
-/// A reset or close by the dead listener, or a refusal, that some capture holds.
+/// Two resets or closes by the dead listener, or a refusal, that some capture holds: one connection that ends is no death.
 fn death_seen(network: &Network, places: &Places, k: &Kill, segment: usize) -> bool {
     let port = network.flows[network.segments[segment].flow].server.1;
-    network.segments.iter().enumerate().any(|(i, s)| {
+    let mut flows = std::collections::BTreeSet::new();
+    let mut refused = false;
+    for (i, s) in network.segments.iter().enumerate() {
         let flow = &network.flows[s.flow];
-        !s.to_server
+        if !s.to_server
             && s.flags & (RST | FIN) != 0
             && (k.died - 0.01..k.died + 60.0).contains(&s.at_server)
             && (flow.server_host, flow.server.1) == (k.host, port)
             && places[i] != [None, None]
-    })
+        {
+            flows.insert(s.flow);
+            refused |= s.flags & RST != 0 && s.seq == 0;
+        }
+    }
+    refused || flows.len() >= 2
 }
 
 /// How far the times that a reader of the log arrives at are ahead of the host's clock.
