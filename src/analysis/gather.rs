@@ -125,6 +125,9 @@ pub(super) fn gather<'a>(
     all
 }
 
+/// Clocks of captures that are left as they are may be apart by so many nanoseconds, with the way of a packet.
+const CLOCKS_APART: i64 = 250_000_000;
+
 /// A record and the observation made of it have their first packet in common.
 fn key_of(r: &FlowRecord) -> u64 {
     (u64::from(r.first_packet.capture) << 44) ^ r.first_packet.number
@@ -139,8 +142,19 @@ pub(super) fn studied(
     names: &Names,
 ) -> Vec<Listener> {
     let mut activities: BTreeMap<Endpoint, Activity> = BTreeMap::new();
-    for (endpoint, more) in sets.iter().flat_map(|s| &s.seen.activity).filter(|(e, _)| gathered.contains_key(e)) {
-        activities.entry(*endpoint).or_default().merge(more);
+    // The host's own captures first: by their clock the claims are timed.
+    for home in [true, false] {
+        for set in sets {
+            for (endpoint, more) in set.seen.activity.iter().filter(|(e, _)| gathered.contains_key(e)) {
+                let own = set.own == Some(endpoint.address)
+                    || set.host.as_deref().is_some_and(|h| names.addresses(h).contains(&endpoint.address));
+                match (home, own) {
+                    (true, true) => activities.entry(*endpoint).or_default().merge(more),
+                    (false, false) => activities.entry(*endpoint).or_default().merge_apart(more, CLOCKS_APART),
+                    _ => {}
+                }
+            }
+        }
     }
     gathered
         .iter()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::prune::guessed_zone;
 use crate::clock::{Kill, Miss, Offset, boot_from_death, common_quarter_hour, log_against_capture};
 use crate::finding::Finding;
-use crate::finding::fate::{fatal_claim, is_open_claim};
+use crate::finding::fate::{fatal_claims, is_open_claim};
 use crate::incident::{Correction, Fit, HostClocks, Ladder, Whose};
 use crate::names::{Names, short};
 use crate::net::Endpoint;
@@ -61,12 +61,18 @@ pub(super) fn claims(listeners: &[Listener], findings: &[Finding], names: &Names
     }
     for l in listeners {
         let own = by_target.remove(&l.endpoint).unwrap_or_default();
-        let fatal = fatal_claim(l, &own);
-        let open = own.iter().copied().filter(|f| is_open_claim(f) && fatal.is_none_or(|x| x.id == f.id));
+        let fatal = fatal_claims(l, &own);
+        // Of a life that a claim ended, that claim alone. Both are in order of time.
+        let unread = |f: &Finding| {
+            let before = fatal.partition_point(|(x, _)| x.time <= f.time);
+            let last = before.checked_sub(1).and_then(|i| fatal.get(i));
+            last.is_some_and(|(x, death)| x.id != f.id && death.is_none_or(|d| d.time >= f.time))
+        };
+        let open = own.iter().copied().filter(|f| is_open_claim(f) && !unread(f));
         let host = names.host(l.endpoint.address).map_or_else(|| l.endpoint.address.to_string(), str::to_string);
         for f in open {
             let sizes = f.effects.iter().filter(|e| e.outcome == Outcome::Allocates).filter_map(|e| e.allocates_bytes);
-            let died = fatal.and(l.death).map(|d| d.time).filter(|d| *d > f.time);
+            let died = fatal.iter().find(|(x, _)| x.id == f.id).and_then(|(_, d)| *d).map(|d| d.time);
             by_host.entry(short(&host)).or_default().push(Claim { at: f.time, sizes: sizes.collect(), died });
         }
     }

@@ -85,6 +85,12 @@ fn seconds_to_die(anon_rss_bytes: Option<u64>) -> (f64, f64) {
     }
 }
 
+/// The longest that a killed process of this size may take until its sockets are closed, in seconds.
+pub fn longest_to_die(anon_rss_bytes: Option<u64>) -> f64 {
+    let (expected, within) = seconds_to_die(anon_rss_bytes);
+    expected + within
+}
+
 /// Whether a listener's death on the wire is where the kernel's lines of the kill say, within `beside` seconds more than
 /// what a process of its size may take to be gone.
 pub fn death_fits(

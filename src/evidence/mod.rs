@@ -18,4 +18,5 @@ pub(crate) use line::pieces;
 pub use line::{SCHEMA, write_lines};
 pub(crate) use read::rank_of_set;
 pub use read::{EvidenceError, LineReader, Source};
-pub use segment::{Segments, list_segments};
+pub use segment::Segments;
+pub(crate) use segment::list_segments;

@@ -86,13 +86,13 @@ impl Segments {
 }
 
 /// Segments that were found, and what could not be listed.
-pub type Listing = (Vec<PathBuf>, Vec<(PathBuf, io::Error)>);
+pub(crate) type Listing = (Vec<PathBuf>, Vec<(PathBuf, io::Error)>);
 
 /// Finished segments in a directory and below it, in order of their paths. A file is taken as it is.
 ///
 /// # Errors
 /// The system's, for `path` itself; what cannot be listed below it is given in the second list.
-pub fn list_segments(path: &Path) -> io::Result<Listing> {
+pub(crate) fn list_segments(path: &Path) -> io::Result<Listing> {
     if !fs::metadata(path)?.is_dir() {
         return Ok((vec![path.to_owned()], Vec::new()));
     }

@@ -23,24 +23,40 @@ pub fn largest_claim(f: &Finding) -> u64 {
     f.effects.iter().filter_map(|e| e.allocates_bytes).max().unwrap_or(0)
 }
 
-/// The first claim after which the listener never did anything again, until it died or was seen no more.
-pub fn fatal_claim<'a>(listener: &Listener, claims: &[&'a Finding]) -> Option<&'a Finding> {
-    let died = listener.death.map(|d| d.time);
-    claims.iter().copied().filter(|f| is_open_claim(f) && largest_claim(f) >= WARNING_BYTES).find(|f| {
+/// The claims after which the listener never did anything again, until it died or was seen no more: the first of each
+/// life, with that life's death.
+pub fn fatal_claims<'a>(listener: &Listener, claims: &[&'a Finding]) -> Vec<(&'a Finding, Option<Death>)> {
+    let mut fatal: Vec<(&Finding, Option<Death>)> = Vec::new();
+    for f in claims.iter().copied().filter(|f| is_open_claim(f) && largest_claim(f) >= WARNING_BYTES) {
+        // What came after a fatal claim in the same life was never read.
+        let held = |(_, death): &(&Finding, Option<Death>)| death.is_none_or(|d| d.time >= f.time);
+        if fatal.last().is_some_and(held) {
+            continue;
+        }
         let (silent, next) = listener.silence_after(f.time);
-        silent >= SILENT_SECONDS && next == died
-    })
+        let death = listener.death_after(f.time);
+        if silent >= SILENT_SECONDS && next == death.map(|d| d.time) {
+            fatal.push((f, death));
+        }
+    }
+    fatal
 }
 
 /// Says, of what was sent to a listener after the claim that silenced it, that it was never read.
 pub fn mark_unread(listener: &Listener, findings: &mut [Finding]) {
     let claims: Vec<&Finding> = findings.iter().collect();
-    let Some((time, packet)) = fatal_claim(listener, &claims).map(|f| (f.time, f.packet)) else { return };
-    for f in findings.iter_mut().filter(|f| f.time > time) {
+    let held: Vec<_> =
+        fatal_claims(listener, &claims).iter().map(|(f, d)| (f.time, f.packet, d.map(|d| d.time))).collect();
+    for f in findings.iter_mut() {
+        let before = held.partition_point(|(time, ..)| *time < f.time);
+        let Some((time, packet, died)) = before.checked_sub(1).and_then(|i| held.get(i)) else { continue };
+        if died.is_some_and(|d| d < f.time) {
+            continue;
+        }
         f.evidence.push(format!(
             "never read: the listener had been silent since the claim in packet {} of {:.1} s before",
             packet.map_or(0, |p| p.number),
-            f.time.seconds_since(time)
+            f.time.seconds_since(*time)
         ));
         if is_open_claim(f) {
             f.explanation.push_str(" This one was never read: the listener was already held by an earlier claim.");
@@ -51,17 +67,18 @@ pub fn mark_unread(listener: &Listener, findings: &mut [Finding]) {
 /// Findings about the listener itself. `claims`: the findings of its connections, in order of time.
 pub fn judge(listener: &Listener, claims: &[&Finding]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let fatal = fatal_claim(listener, claims);
-    if let Some(f) = fatal {
+    let fatal = fatal_claims(listener, claims);
+    let mut tied = false;
+    for (f, death) in &fatal {
         findings.push(silent(listener, f));
-    }
-    match (listener.death, fatal) {
-        (Some(death), Some(f)) if death.time.seconds_since(f.time) <= TIED_SECONDS => {
+        if let Some(death) = death.filter(|d| d.time.seconds_since(f.time) <= TIED_SECONDS) {
             findings.push(died(listener, &death, Some(f)));
+            tied = true;
         }
-        // A job that ends in order closes its connections too; resets, and refusals after, are no order.
-        (Some(death), _) if death.reset >= 2 && death.refused >= 1 => findings.push(died(listener, &death, None)),
-        _ => {}
+    }
+    // A job that ends in order closes its connections too; resets, and refusals after, are no order.
+    if let Some(death) = listener.death.filter(|d| !tied && d.reset >= 2 && d.refused >= 1) {
+        findings.push(died(listener, &death, None));
     }
     findings
 }

@@ -10,8 +10,9 @@ use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Claims, Fit, Trigger, claimed, trigger_of};
 use super::{Evidence, HostPart, Incident};
-use crate::clock::death_fits;
+use crate::clock::{death_fits, longest_to_die};
 use crate::finding::Finding;
+use crate::names::short;
 use crate::net::{Address, Endpoint};
 use crate::oom::{OomEvent, OomKind};
 use crate::size::bytes;
@@ -20,7 +21,7 @@ use crate::words::{Cause, IncidentKind, Scope, Verdict};
 
 /// A listener's death belongs to a kill when it is seen this close to it, in seconds: the kernel needs a while to
 /// give back a terabyte, and closes sockets after that.
-const DEATH_SECONDS: f64 = 60.0;
+pub(super) const DEATH_SECONDS: f64 = 60.0;
 
 /// The incidents of all kills, and of deaths of listeners that no kill explains, in order of time.
 pub fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
@@ -60,8 +61,11 @@ fn of_event(e: &Evidence<'_>, claims: &Claims, index: usize, event: &OomEvent) -
     let claim = trigger.as_ref().map(|t| (t, &e.findings[t.finding]));
     let covered = e.watch.of(e.names, &host, event.time, claim.map(|(_, f)| f.time), e.window);
     let listener = claim.and_then(|(_, f)| e.listener(f.target));
-    let died =
-        listener.and_then(|l| l.death).map(|d| d.time).filter(|d| d.seconds_since(event.time).abs() <= DEATH_SECONDS);
+    let died = listener.zip(claim).and_then(|(l, (_, f))| l.death_after(f.time)).map(|d| d.time).filter(|d| {
+        let after = d.seconds_since(event.time);
+        // A terabyte takes more than a minute to be given back.
+        (-DEATH_SECONDS..=DEATH_SECONDS.max(longest_to_die(event.anon_rss_bytes))).contains(&after)
+    });
     let mut part = HostPart {
         address: claim.map(|(_, f)| f.target.address).or(e.names.addresses(&host).first().copied()),
         host,
@@ -218,51 +222,66 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
         sent.entry(f.target).or_default().push(f);
         places.entry(&f.id).or_insert(i);
     }
-    let mut kills: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
+    // Kills by host, in order of time, and how long after the one that takes longest a listener may still answer.
+    let mut kills: BTreeMap<String, (Vec<(Timestamp, f64)>, f64)> = BTreeMap::new();
     for v in e.events.iter().filter(|v| v.kind != OomKind::Gpu) {
-        // Events are in order of time.
         if let Some(host) = v.host.as_deref() {
-            kills.entry(e.names.key(host)).or_default().push(v.time);
+            let within = DEATH_SECONDS.max(longest_to_die(v.anon_rss_bytes));
+            let (of_host, longest) = kills.entry(e.names.key(host)).or_default();
+            of_host.push((v.time, within));
+            *longest = longest.max(within);
         }
     }
     let mut deaths = Vec::new();
     for l in e.listeners {
         let host = e.host_of(l.endpoint.address);
-        let Some(death) = l.death else { continue };
-        // A kill that the log does tell of is judged by itself, even where nothing explains it.
-        let told = kills.get(&e.names.key(&host)).is_some_and(|times| {
-            let from = times.partition_point(|t| death.time.seconds_since(*t) > DEATH_SECONDS);
-            times.get(from).is_some_and(|t| t.seconds_since(death.time) <= DEATH_SECONDS)
-        });
-        if told || explained.contains(host.as_str()) {
+        if explained.contains(host.as_str()) {
             continue;
         }
         let Some(claims) = sent.get(&l.endpoint) else { continue };
-        let Some(fatal) = crate::finding::fate::fatal_claim(l, claims) else { continue };
-        let Some(finding) = places.get(fatal.id.as_str()).copied() else { continue };
-        let lag = death.time.seconds_since(fatal.time);
-        if lag > e.max_lag {
-            continue;
-        }
-        let effect = fatal.effects.iter().position(|x| x.outcome == crate::words::Outcome::Allocates).unwrap_or(0);
-        let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };
-        let claim = claimed(&trigger, fatal);
-        let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
-        deaths.push(HostPart {
-            host,
-            address: Some(l.endpoint.address),
-            event: None,
-            trigger: Some(trigger),
-            died: Some(death.time),
-            verdict: if fatal.dialect.is_some() { Verdict::Probable } else { Verdict::Possible },
-            reasons: vec![
-                format!("the listener {} died {lag:.1} s after the claim of {} that it never answered", l.endpoint, bytes(claim)),
-                "no log with a kill of this host was given: the death of its listener stands in for one, so this is at \
-                 best probable (add the host's kernel log with --oom)"
+        for (fatal, death) in crate::finding::fate::fatal_claims(l, claims) {
+            let Some(death) = death else { continue };
+            // A kill that the log does tell of is judged by itself, even where nothing explains it.
+            let told = kills.get(&e.names.key(&host)).is_some_and(|(of_host, longest)| {
+                let from = of_host.partition_point(|(t, _)| death.time.seconds_since(*t) > *longest);
+                let near = of_host.get(from..).unwrap_or_default().iter();
+                near.take_while(|(t, _)| death.time.seconds_since(*t) >= -DEATH_SECONDS)
+                    .any(|(t, within)| death.time.seconds_since(*t) <= *within)
+            });
+            let lag = death.time.seconds_since(fatal.time);
+            let Some(finding) = places.get(fatal.id.as_str()).copied().filter(|_| !told && lag <= e.max_lag) else {
+                continue;
+            };
+            let effect = fatal.effects.iter().position(|x| x.outcome == crate::words::Outcome::Allocates).unwrap_or(0);
+            let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };
+            let claim = claimed(&trigger, fatal);
+            let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
+            let logged = e.log_days.get(&short(&host)).is_some_and(|days| *days > 0.0);
+            deaths.push(HostPart {
+                host: host.clone(),
+                address: Some(l.endpoint.address),
+                event: None,
+                trigger: Some(trigger),
+                died: Some(death.time),
+                verdict: if fatal.dialect.is_some() && !logged { Verdict::Probable } else { Verdict::Possible },
+                reasons: vec![
+                    format!(
+                        "the listener {} died {lag:.1} s after the claim of {} that it never answered",
+                        l.endpoint,
+                        bytes(claim)
+                    ),
+                    if logged {
+                        "the log of this host that was given tells of no kill then: the claim held the store, and something \
+                         else may have ended it, so this is only possible"
+                    } else {
+                        "no log with a kill of this host was given: the death of its listener stands in for one, so this \
+                         is at best probable (add the host's kernel log with --oom)"
+                    }
                     .to_string(),
-            ],
-            coverage: covered.level,
-        });
+                ],
+                coverage: covered.level,
+            });
+        }
     }
     deaths
 }

@@ -23,7 +23,8 @@ pub enum Fit {
     Contradicts,
     /// The process was so much larger than the claim that the claim explains nothing.
     Unrelated,
-    /// The line has no figure.
+    /// The line has no figure, or one that neither fits nor contradicts: the process was much larger than the claim, but the
+    /// claim was a good part of it.
     Unknown,
     /// The claim and an ordinary process besides.
     Fits,
@@ -35,8 +36,9 @@ impl Fit {
         match total_vm {
             None => Fit::Unknown,
             Some(vm) if vm < claim => Fit::Contradicts,
-            Some(vm) if vm - claim <= BESIDES_BYTES && claim >= (vm - claim) / 4 => Fit::Fits,
-            Some(_) => Fit::Unrelated,
+            Some(vm) if claim < (vm - claim) / 4 => Fit::Unrelated,
+            Some(vm) if vm - claim <= BESIDES_BYTES => Fit::Fits,
+            Some(_) => Fit::Unknown,
         }
     }
 
@@ -53,6 +55,15 @@ impl Fit {
             if Fit::of(total_vm, middle) == Fit::Fits { yes = middle } else { no = middle }
         }
         (yes, vm)
+    }
+
+    /// The least and the largest claim that a process of `total_vm` bytes does not rule out.
+    pub(crate) fn possible_sizes(total_vm: Option<u64>) -> (u64, u64) {
+        let Some(vm) = total_vm else { return (0, u64::MAX) };
+        // A fifth of it, but for what integers round away.
+        let least = (vm / 5).saturating_sub(4);
+        let least = (least..=vm).take(16).find(|c| Fit::of(total_vm, *c) != Fit::Unrelated).unwrap_or(vm);
+        (least, vm)
     }
 }
 
@@ -78,8 +89,19 @@ pub struct Trigger {
 /// a claim that is honoured the server reads no more.
 pub fn trigger_of(e: &Evidence<'_>, claims: &Claims, event: &OomEvent) -> Option<Trigger> {
     let of_host = claims.by_host.get(&e.names.key(event.host.as_deref()?))?;
+    let fits = Fit::sizes(event.total_vm_bytes);
+    // What explains all of the process comes first; then what may explain it.
+    first_of(e, of_host, event, fits).or_else(|| first_of(e, of_host, event, Fit::possible_sizes(event.total_vm_bytes)))
+}
+
+/// The earliest claim of these sizes that holds.
+fn first_of(
+    e: &Evidence<'_>,
+    of_host: &BTreeMap<Endpoint, ToListener>,
+    event: &OomEvent,
+    sizes: (u64, u64),
+) -> Option<Trigger> {
     let uncertainty = event.uncertainty_nanos as f64 / 1e9;
-    let sizes = Fit::sizes(event.total_vm_bytes);
     let mut best: Option<Trigger> = None;
     for (target, claims) in of_host {
         // Claims are in order of time, and each of these bounds holds from one of them on.
@@ -106,11 +128,12 @@ pub fn trigger_of(e: &Evidence<'_>, claims: &Claims, event: &OomEvent) -> Option
     best
 }
 
-/// Whether the listener did anything between a claim at `time` and shortly before a kill: then that claim held nothing.
+/// Whether the listener did anything between a claim at `time` and long before a kill: then that claim held nothing, and no
+/// earlier one did. [`against`] looks closer.
 fn served(l: &Listener, time: Timestamp, event: &OomEvent) -> bool {
     let uncertainty = event.uncertainty_nanos as f64 / 1e9;
     let (_, next) = l.silence_after(time);
-    next.is_some_and(|n| l.death.is_none_or(|d| n < d.time) && event.time.seconds_since(n) > uncertainty.max(1.0))
+    next.is_some_and(|n| event.time.seconds_since(n) > uncertainty.max(super::group::DEATH_SECONDS))
 }
 
 /// Open claims by the host they were sent to: a search of all findings for each kill takes minutes where an attacker
@@ -162,9 +185,16 @@ fn against(e: &Evidence<'_>, index: usize, f: &Finding, event: &OomEvent) -> Opt
     if lag < -uncertainty || lag > e.max_lag {
         return None;
     }
-    // Nothing the server did between the claim and the kill may show that it still served.
-    if e.listener(f.target).is_some_and(|l| served(l, f.time, event)) {
-        return None;
+    // Nothing the server did between the claim and the kill may show that it still served; and where it died of something
+    // else before the kill, the claim went with it.
+    if let Some(l) = e.listener(f.target)
+        && let (_, Some(next)) = l.silence_after(f.time)
+    {
+        let died = l.death_after(f.time).is_some_and(|d| d.time == next);
+        let slack = if died { super::group::DEATH_SECONDS } else { 1.0 };
+        if event.time.seconds_since(next) > uncertainty.max(slack) {
+            return None;
+        }
     }
     let readings = f.effects.iter().enumerate().filter(|(_, x)| x.outcome == Outcome::Allocates);
     let (effect, fit) = readings
@@ -197,12 +227,17 @@ mod tests {
         assert_eq!(Fit::of(vm, 962_696_183_808 * 8), Fit::Contradicts);
         assert_eq!(Fit::of(vm, 268_435_468), Fit::Unrelated);
         assert_eq!(Fit::of(None, 1), Fit::Unknown);
+        // A driver that maps all of a host's memory: a part of the process, and no proof.
+        assert_eq!(Fit::of(Some(1_715_861_359_616), 962_696_183_808), Fit::Unknown);
         // A job of 100 GB that was sent 256 MiB did not die of these.
         assert_eq!(Fit::of(Some(100 << 30), 256 << 20), Fit::Unrelated);
         for vm in [0, 1, 5, 63 << 20, 100 << 30, 941_138_648 * 1024, u64::MAX] {
             let (least, most) = Fit::sizes(Some(vm));
             assert!(most == vm && Fit::of(Some(vm), least) == Fit::Fits && Fit::of(Some(vm), most) == Fit::Fits);
             assert!(least == 0 || Fit::of(Some(vm), least - 1) != Fit::Fits, "{vm}");
+            let (least, most) = Fit::possible_sizes(Some(vm));
+            assert!(most == vm && Fit::of(Some(vm), least) != Fit::Unrelated, "{vm}");
+            assert!(least == 0 || Fit::of(Some(vm), least - 1) == Fit::Unrelated, "{vm} {least}");
         }
     }
 }

@@ -88,6 +88,7 @@ fn kill(n: u8, time: f64, total_vm: Option<u64>) -> OomEvent {
 fn listener(n: u8, active: &[f64], died: Option<f64>) -> Listener {
     let mut activity = Activity::default();
     active.iter().for_each(|t| activity.note(at(*t)));
+    let death = died.map(|t| Death { time: at(t), packet: packet(9), closed: 3, reset: 1, refused: 2 });
     Listener {
         endpoint: host(n),
         known_by: KnownBy::Speech,
@@ -100,7 +101,8 @@ fn listener(n: u8, active: &[f64], died: Option<f64>) -> Listener {
         accepted: 3,
         first_seen: Some(at(0.0)),
         last_seen: Some(at(1e6)),
-        death: died.map(|t| Death { time: at(t), packet: packet(9), closed: 3, reset: 1, refused: 2 }),
+        death,
+        deaths: death.into_iter().collect(),
         activity,
     }
 }

@@ -125,8 +125,10 @@ pub struct Listener {
     pub first_seen: Option<Timestamp>,
     /// Last packet to or from it.
     pub last_seen: Option<Timestamp>,
-    /// Whether and when it died.
+    /// Whether and when it died first.
     pub death: Option<Death>,
+    /// All its deaths, in order: a store that was started again on its port may die again.
+    pub deaths: Vec<Death>,
     /// When it sent anything.
     pub activity: Activity,
 }
@@ -157,12 +159,19 @@ impl Listener {
         self.candidates.iter().all(|c| c.dialect.validates() == first).then_some(first)
     }
 
+    /// Its first death after `time`.
+    pub fn death_after(&self, time: Timestamp) -> Option<Death> {
+        self.deaths.get(self.deaths.partition_point(|d| d.time <= time)).copied()
+    }
+
     /// How long the listener was silent after `time`, on every connection, and until when: its next sign, its death,
     /// or the end of what was seen.
     pub fn silence_after(&self, time: Timestamp) -> (f64, Option<Timestamp>) {
         let next = self.activity.first_after(time);
-        let died = self.death.map(|d| d.time).filter(|d| *d > time);
+        let died = self.death_after(time).map(|d| d.time);
         let next = match (next, died) {
+            // The death itself, by the clock of another capture.
+            (Some(a), Some(b)) if b.seconds_since(a) <= SAME_SECONDS => Some(b),
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
@@ -170,6 +179,9 @@ impl Listener {
         (end.seconds_since(time), next)
     }
 }
+
+/// Two captures show one event within this time of each other, in seconds.
+const SAME_SECONDS: f64 = 0.25;
 
 /// What a listener did with one connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -210,6 +222,7 @@ pub fn study(
     by_port: bool,
     named: Option<&str>,
 ) -> Listener {
+    let deaths = deaths(connections);
     let mut listener = Listener {
         endpoint,
         known_by: match named {
@@ -226,7 +239,8 @@ pub fn study(
         accepted: connections.iter().filter(|c| c.record.accepted()).count() as u64,
         first_seen: connections.iter().map(|c| c.record.first).min(),
         last_seen: connections.iter().map(|c| c.record.last).max(),
-        death: death(connections),
+        death: deaths.first().copied(),
+        deaths,
         activity,
     };
     by_speech(&mut listener, connections);
@@ -364,44 +378,54 @@ fn by_strays(listener: &mut Listener, connections: &[Connection<'_>]) {
 
 /// It had accepted connections; then it closed what was open within a moment, and accepted nothing more (or nothing
 /// before it refused). Refusals before it ever listened are no death, nor is a connection that it closed because of
-/// what that connection sent.
-fn death(connections: &[Connection<'_>]) -> Option<Death> {
+/// what that connection sent. What accepts again after it refused is another process, and may die again.
+fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
     let mut accepts: Vec<Timestamp> = connections.iter().filter_map(|c| c.record.syn_ack.get()).collect();
     accepts.sort_unstable();
-    let refusals: Vec<Timestamp> =
-        connections.iter().filter(|c| c.record.refused()).filter_map(|c| c.record.rst[1].get()).collect();
-    let last_before = |t: Timestamp| accepts[..accepts.partition_point(|a| *a < t)].last().copied();
-    let refusal = refusals.iter().copied().filter(|r| last_before(*r).is_some()).min();
-    let accept = match refusal {
-        Some(r) => last_before(r)?,
-        None => *accepts.last()?,
-    };
-    let until = refusal.unwrap_or(Timestamp::MAX);
+    let mut refusals: Vec<(Timestamp, &FlowRecord)> = connections
+        .iter()
+        .filter(|c| c.record.refused())
+        .filter_map(|c| Some((c.record.rst[1].get()?, c.record)))
+        .collect();
+    refusals.sort_by_key(|(t, r)| (*t, r.server_close_packet));
     let mut closings: Vec<(Timestamp, &FlowRecord)> = connections
         .iter()
         .filter(|c| c.record.accepted() && !matches!(observed(c), Observed::Closed(_)))
         .filter_map(|c| Some((c.record.server_closed()?, c.record)))
-        .filter(|(t, r)| {
-            *t > accept && *t <= until && (r.rst[1].get().is_some() || r.client_closed().is_none_or(|c| c >= *t))
-        })
+        .filter(|(t, r)| r.rst[1].get().is_some() || r.client_closed().is_none_or(|c| c >= *t))
         .collect();
     closings.sort_by_key(|(t, r)| (*t, r.server_close_packet));
-    let (first, record) = match closings.first() {
-        Some(first) => *first,
-        None => {
-            let r = connections.iter().map(|c| c.record).find(|r| r.refused() && r.rst[1].get() == refusal)?;
-            (refusal?, r)
+    // The last connection that a life accepted, and the first that was refused after it.
+    let mut lives: Vec<(Timestamp, Option<(Timestamp, &FlowRecord)>)> = Vec::new();
+    for refusal in &refusals {
+        let before = accepts.partition_point(|a| *a < refusal.0);
+        let Some(accept) = before.checked_sub(1).and_then(|i| accepts.get(i)) else { continue };
+        if lives.last().is_none_or(|(a, _)| a != accept) {
+            lives.push((*accept, Some(*refusal)));
         }
-    };
-    let burst: Vec<_> = closings.iter().take_while(|(t, _)| t.seconds_since(first) <= BURST).collect();
-    if burst.len() < 2 && refusal.is_none() {
-        return None;
     }
-    Some(Death {
-        time: first,
-        packet: record.server_close_packet,
-        closed: burst.len() as u32,
-        reset: burst.iter().filter(|(_, r)| r.rst[1].get().is_some()).count() as u32,
-        refused: refusals.iter().filter(|r| **r >= first).count() as u32,
-    })
+    if let Some(last) = accepts.last().filter(|last| lives.last().is_none_or(|(a, _)| a != *last)) {
+        lives.push((*last, None));
+    }
+    let of_life = |(n, (accept, refusal)): (usize, &(Timestamp, Option<(Timestamp, &FlowRecord)>))| {
+        let until = refusal.map_or(Timestamp::MAX, |r| r.0);
+        let from = closings.partition_point(|(t, _)| t <= accept);
+        let to = closings.partition_point(|(t, _)| *t <= until);
+        let own = closings.get(from..to).unwrap_or_default();
+        let (first, record) = own.first().copied().or(*refusal)?;
+        let burst: Vec<_> = own.iter().take_while(|(t, _)| t.seconds_since(first) <= BURST).collect();
+        if burst.len() < 2 && refusal.is_none() {
+            return None;
+        }
+        let next_life = lives.get(n + 1).map_or(Timestamp::MAX, |(a, _)| *a);
+        let refused = refusals.partition_point(|(t, _)| *t < next_life) - refusals.partition_point(|(t, _)| *t < first);
+        Some(Death {
+            time: first,
+            packet: record.server_close_packet,
+            closed: burst.len() as u32,
+            reset: burst.iter().filter(|(_, r)| r.rst[1].get().is_some()).count() as u32,
+            refused: refused as u32,
+        })
+    };
+    lives.iter().enumerate().filter_map(of_life).collect()
 }

@@ -72,6 +72,32 @@ impl Activity {
         }
     }
 
+    /// Takes over what `other`, by another clock, noted further than `within` nanoseconds from all that stands here: nearer,
+    /// it is the same event, seen from the other end.
+    pub fn merge_apart(&mut self, other: &Activity, within: i64) {
+        let mut apart: Vec<(Timestamp, Timestamp)> = Vec::new();
+        for (from, to) in &other.intervals {
+            let mut from = *from;
+            let known = self.intervals.partition_point(|(_, end)| end.plus_nanos(within) < from);
+            for (start, end) in self.intervals.get(known..).unwrap_or_default() {
+                let (start, end) = (start.plus_nanos(-within), end.plus_nanos(within));
+                if start > *to || from > *to {
+                    break;
+                }
+                if from < start {
+                    apart.push((from, start));
+                }
+                from = from.max(end.plus_nanos(1));
+            }
+            if from <= *to {
+                apart.push((from, *to));
+            }
+        }
+        for (from, to) in apart {
+            self.add(from, to);
+        }
+    }
+
     /// The first event known to be later than `time`.
     ///
     /// Exact when `time` falls between intervals; inside one, the end of that interval stands for it.
@@ -121,6 +147,25 @@ mod tests {
         assert_eq!(a.first_after(s(5)), Some(Timestamp(s(5).0 + 50_000_000)));
         assert_eq!(a.first_after(s(6)), Some(s(7)));
         assert_eq!(a.first_after(s(7)), Some(s(10)));
+    }
+
+    #[test]
+    fn one_event_seen_from_both_ends_is_one() {
+        let at = |millis: i64| Timestamp(millis * 1_000_000);
+        let noted = |times: &[i64]| {
+            let mut a = Activity::default();
+            times.iter().for_each(|t| a.note(at(*t)));
+            a
+        };
+        let mut own = noted(&[1000, 60_000]);
+        // Four milliseconds behind and ahead; and an event that the host's own capture lost.
+        own.merge_apart(&noted(&[996, 1004, 30_000, 59_996]), 250_000_000);
+        assert_eq!(own.first_after(at(1000)), Some(at(30_000)));
+        assert_eq!(own.first_after(at(30_000)), Some(at(60_000)));
+        // An interval that is longer than the one known: what stands out of it is kept.
+        let mut own = noted(&[1000]);
+        own.merge_apart(&noted(&[1000, 1090, 1180, 1270, 1360]), 250_000_000);
+        assert_eq!(own.first_after(at(1000)), Some(Timestamp(at(1250).0 + 1)));
     }
 
     #[test]
