@@ -136,6 +136,39 @@ fn evidence_of_three_hosts_in_any_order_is_one_analysis() {
 }
 
 #[test]
+fn jobs_that_no_host_saw_whole_are_put_together() {
+    let place = TempDir::new().unwrap();
+    let of = |directory: &str, parts: &[&[&str]]| {
+        let mut files = Vec::new();
+        for (i, captures) in parts.iter().rev().enumerate() {
+            let captures: Vec<String> = captures
+                .iter()
+                .map(|c| format!("{directory}/{c}.pcap"))
+                .chain(KNOWN[..2].iter().map(|k| k.to_string()))
+                .collect();
+            let file = place.path().join(format!("{directory}-{i}.jsonl"));
+            std::fs::write(&file, lines(&captures)).unwrap();
+            files.push(file.to_str().unwrap().to_string());
+        }
+        let merge: Vec<&str> = ["merge"].into_iter().chain(files.iter().map(String::as_str)).collect();
+        let all: Vec<String> = parts.iter().flat_map(|p| p.iter()).map(|c| format!("{directory}/{c}.pcap")).collect();
+        let analyze: Vec<&str> =
+            ["analyze"].into_iter().chain(all.iter().map(String::as_str)).chain(KNOWN[..2].iter().copied()).collect();
+        let (merged, whole) = (told(&merge), told(&analyze));
+        for (name, value) in whole.1.as_object().unwrap() {
+            assert_eq!(value, &merged.1[name], "{parts:?}: {name}");
+        }
+        assert_eq!(merged, whole);
+    };
+    // Rotated files of one host are one set; stores and roots are named in what other hosts saw.
+    let rotated = ["112916", "112932", "112942", "112952", "113002"].map(|t| format!("node-c-rot-20261129-{t}"));
+    let rotated: Vec<&str> = rotated.iter().map(String::as_str).collect();
+    of("torchrun", &[&["node-a"], &["node-b"], &rotated]);
+    of("store-and-nccl", &[&["torch2.15-nccl2.26-node-a"], &["torch2.15-nccl2.26-node-b"]]);
+    of("store-and-nccl", &[&["torch2.15-nccl2.26-stray-node-a"], &["torch2.15-nccl2.26-stray-node-b"]]);
+}
+
+#[test]
 fn lines_that_pdsh_gathers_are_one_analysis() {
     let (status, expected) = whole();
     // pdsh's rcmd module `exec` runs the command here, with %h for the host.
