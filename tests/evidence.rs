@@ -379,3 +379,109 @@ fn evidence_that_cannot_be_written_is_kept_until_it_can_be() {
     assert_eq!(watch(&case, &evidence, &inputs(NODES[0])).status.code(), Some(0));
     assert_eq!(told(&["merge", text(&evidence)]), told(&["report", "--case", text(&case)]));
 }
+
+#[test]
+fn machines_name_themselves_by_their_addresses() {
+    let place = TempDir::new().unwrap();
+    for (capture, address) in NODES.iter().zip(["192.0.2.11", "192.0.2.12", "192.0.2.13"]) {
+        let node = Path::new(capture).file_stem().unwrap().to_str().unwrap();
+        let (root, out) = (place.path().join(format!("root-{node}")), place.path().join("out").join(node));
+        std::fs::create_dir(&root).unwrap();
+        std::fs::copy(data(capture), root.join("eth0.pcap")).unwrap();
+        let output = command()
+            .current_dir(&root)
+            .args(["watch", "eth0.pcap", "--once", "--quiet", "--case", "case.db", "--evidence"])
+            .arg(&out)
+            .output()
+            .unwrap();
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        for segment in segments(&out) {
+            // The machine that runs this test has another name, and a bridge that every machine has.
+            let text = std::fs::read_to_string(&segment).unwrap();
+            let mut machines = 0;
+            let lines: Vec<String> = text
+                .lines()
+                .map(|line| {
+                    let mut v: Value = serde_json::from_str(line).unwrap();
+                    if v["type"] == "evidence-machine" {
+                        machines += 1;
+                        assert!(v["host"].as_str().is_some_and(|h| !h.is_empty()) && v["addresses"].is_array());
+                        v["host"] = node.into();
+                        v["addresses"] = vec![address, "172.17.0.1"].into();
+                    }
+                    v.to_string()
+                })
+                .collect();
+            assert_eq!(machines, 1);
+            std::fs::write(&segment, lines.join("\n")).unwrap();
+        }
+    }
+    let (status, report) = told(&["merge", text(&place.path().join("out"))]);
+    assert_eq!(status, 1);
+    let targets: BTreeSet<&str> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|f| f["rule"] == "store-claim")
+        .map(|f| f["target"]["host"].as_str().unwrap())
+        .collect();
+    assert_eq!(targets, BTreeSet::from(["node-a", "node-b", "node-c"]));
+    let paths: Vec<&str> = report["captures"].as_array().unwrap().iter().map(|c| c["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["node-a:eth0.pcap", "node-b:eth0.pcap", "node-c:eth0.pcap"]);
+}
+
+#[test]
+fn damaged_and_hostile_lines_are_no_more_than_a_note() {
+    use rdzvscope::analysis::{Options, analyze_stored};
+    use rdzvscope::evidence::{LineReader, gather};
+    let out = lines(&inputs(NODES[0]));
+    let text = String::from_utf8(out).unwrap();
+    let all: Vec<&str> = text.lines().filter(|l| l.contains("\"type\":\"evidence")).collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % n as u64) as usize
+    };
+    let numbers = ["18446744073709551615", "-1", "0", "1e400", "null", "\"x\"", "[]", "65536"];
+    for round in 0..150 {
+        let mut lines: Vec<Vec<u8>> = all.iter().map(|l| l.as_bytes().to_vec()).collect();
+        for _ in 0..1 + below(3) {
+            let at = below(lines.len());
+            let line = &mut lines[at];
+            match below(5) {
+                0 => line.truncate(below(line.len())),
+                1 => {
+                    let i = below(line.len());
+                    line[i] = b"0aZ+/=\"{}:, \\"[below(13)];
+                }
+                2 => {
+                    // A number becomes another one.
+                    let digits: Vec<usize> =
+                        (1..line.len()).filter(|i| line[i - 1] == b':' && line[*i].is_ascii_digit()).collect();
+                    if !digits.is_empty() {
+                        let from = digits[below(digits.len())];
+                        let to = (from..line.len()).find(|i| !line[*i].is_ascii_digit()).unwrap_or(line.len());
+                        let number = numbers[below(numbers.len())].bytes();
+                        line.splice(from..to, number);
+                    }
+                }
+                3 => drop(lines.remove(at)),
+                _ => {
+                    let copy = lines[below(lines.len())].clone();
+                    lines.insert(at, copy);
+                }
+            }
+            if lines.is_empty() {
+                break;
+            }
+        }
+        let bytes = lines.join(&b'\n');
+        // A header with another version is refused; anything else is read as far as it goes.
+        if let Ok(reader) = LineReader::new("input").read(&mut bytes.as_slice()) {
+            let report = analyze_stored(&Options::default(), gather(&reader.pile)).analysis.report;
+            assert!(report.findings.len() < 1000, "round {round}");
+        }
+    }
+}
