@@ -348,6 +348,64 @@ fn a_central_case_takes_segments_as_they_arrive() {
 }
 
 #[test]
+fn a_central_case_is_told_at_once_and_ends_in_order() {
+    let place = TempDir::new().unwrap();
+    let (arriving, case, out) = (place.path().join("in"), place.path().join("central.db"), place.path().join("out"));
+    std::fs::create_dir(&arriving).unwrap();
+    let mut child = command()
+        .args(["merge", "--interval", "50ms", "--case"])
+        .arg(&case)
+        .arg("--follow")
+        .arg(&arriving)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    watch(&place.path().join("a.db"), &out, &inputs(NODES[0]));
+    for segment in segments(&out) {
+        // As rsync does it.
+        let name = segment.file_name().unwrap().to_str().unwrap();
+        let part = arriving.join(format!(".{name}.Xy12"));
+        std::fs::copy(&segment, &part).unwrap();
+        std::fs::rename(&part, arriving.join(name)).unwrap();
+    }
+    let mut first = String::new();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut lines, &mut first).unwrap();
+    assert!(serde_json::from_str::<Value>(&first).unwrap()["type"] == "finding", "{first}");
+    let locked =
+        command().args(["merge", "--once", "--case"]).arg(&case).arg("--follow").arg(&arriving).output().unwrap();
+    assert_eq!(locked.status.code(), Some(2));
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    std::io::Read::read_to_string(&mut lines, &mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_an_earlier_version_did_not_write_has_its_usual_value() {
+    let text = String::from_utf8(lines(&inputs(NODES[0]))).unwrap();
+    let older: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let mut v: Value = serde_json::from_str(line).unwrap();
+            if v["type"].as_str().unwrap().starts_with("evidence") {
+                for name in ["tool", "host", "last", "skipped", "promoted", "error", "lines", "late"] {
+                    v.as_object_mut().unwrap().remove(name);
+                }
+            }
+            v.to_string()
+        })
+        .collect();
+    let (status, merged) = document(merged(older.join("\n").as_bytes(), &[]));
+    let whole = told(&["analyze", &inputs(NODES[0])[0], "--hosts", "hosts"]);
+    assert_eq!(status, 1);
+    assert_eq!(merged["captures"], whole.1["captures"]);
+    assert_eq!(merged["findings"].as_array().unwrap().len(), whole.1["findings"].as_array().unwrap().len());
+}
+
+#[test]
 fn what_is_no_evidence_is_trouble() {
     for (lines, text) in [
         (&b""[..], "holds no evidence"),

@@ -47,6 +47,9 @@ fn report(case: &Path) -> Value {
     json
 }
 
+/// Damage to a file.
+type Change = Box<dyn Fn(&mut Vec<u8>)>;
+
 /// The parts of a script's output, by `== NAME` lines.
 fn part<'a>(out: &'a str, name: &str) -> &'a str {
     let from = out.split_once(&format!("== {name}\n")).unwrap_or_else(|| panic!("no {name} in {out}")).1;
@@ -145,7 +148,7 @@ fn a_damaged_case_is_said_and_left_alone() {
         (text_of(report), bytes)
     };
     // Cut short, and pages overwritten: an error, or a report that says what is lost; never a panic, never silence.
-    let cut: Vec<(&str, Box<dyn Fn(&mut Vec<u8>)>)> = vec![
+    let cut: Vec<(&str, Change)> = vec![
         ("cut", Box::new(|b: &mut Vec<u8>| b.truncate(b.len() / 2))),
         ("header", Box::new(|b: &mut Vec<u8>| b[..64].fill(0x55))),
         (

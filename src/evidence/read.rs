@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::facts::{Entry, Kind, Pile, hosts_key, key_of};
 use super::line::{MAJOR, NAME};
+use super::prefix::{pass_over, peeled};
 use crate::report::escape::clean;
 use crate::stream::{FlowRecord, Take};
 
@@ -16,8 +17,6 @@ use crate::stream::{FlowRecord, Take};
 const MAX_LINE: u64 = 1 << 20;
 /// The records of one line unpack to at most so many bytes.
 const MAX_RECORDS: u64 = 4 << 20;
-/// A host's name in front of a line is no longer than this.
-const MAX_PREFIX: usize = 255;
 
 /// Why evidence cannot be taken at all.
 #[derive(Debug, thiserror::Error)]
@@ -222,7 +221,15 @@ impl LineReader {
         if kind == Kind::Flow {
             return self.flows(origin, number_of(&fields, "set")?, segment, &data?);
         }
-        let numbers: Option<Vec<u64>> = kind.numbers().iter().map(|n| number_of(&fields, n)).collect();
+        // Whole blobs of streams that were decoded from the start are the usual case.
+        let usual = |name: &str| match name {
+            "late" | "part" => Some(0),
+            "parts" => Some(1),
+            _ => None,
+        };
+        let number =
+            |name: &&str| number_of(&fields, name).or_else(|| usual(name).filter(|_| !fields.contains_key(*name)));
+        let numbers: Option<Vec<u64>> = kind.numbers().iter().map(number).collect();
         let key = match kind {
             Kind::Origin | Kind::Segment => return None,
             Kind::Refused => text_of(&fields, "path")?,
@@ -311,51 +318,12 @@ fn number_of(fields: &Map<String, Value>, name: &str) -> Option<u64> {
     }
 }
 
-/// What `pdsh` put in front of a line, and the line: `node-a: {…}`. IPv6 addresses have colons of their own.
-fn peeled(line: &[u8]) -> (Option<&str>, &[u8]) {
-    if line.starts_with(b"{") {
-        return (None, line);
-    }
-    let Some(at) = line.windows(3).take(MAX_PREFIX).position(|w| w == b": {") else { return (None, line) };
-    let host = line.get(..at).and_then(|h| std::str::from_utf8(h).ok()).map(str::trim);
-    let host = host.filter(|h| !h.is_empty() && !h.contains(|c: char| c.is_whitespace() || c.is_control()));
-    match host {
-        Some(host) => (Some(host), line.get(at + 2..).unwrap_or_default()),
-        None => (None, line),
-    }
-}
-
-fn pass_over(input: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let (used, end) = {
-            let buffer = input.fill_buf()?;
-            match buffer.iter().position(|b| *b == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (buffer.len(), buffer.is_empty()),
-            }
-        };
-        input.consume(used);
-        if end {
-            return Ok(());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<LineReader, EvidenceError> {
         LineReader::new("input").read(&mut text.as_bytes())
-    }
-
-    #[test]
-    fn a_host_in_front_of_a_line_is_peeled() {
-        assert_eq!(peeled(b"node-a: {\"x\":1}"), (Some("node-a"), &b"{\"x\":1}"[..]));
-        assert_eq!(peeled(b"2001:db8::1: {}"), (Some("2001:db8::1"), &b"{}"[..]));
-        assert_eq!(peeled(b"{\"a\": {}}"), (None, &b"{\"a\": {}}"[..]));
-        assert_eq!(peeled(b"pdsh@vm: node-a: {}").0, None);
-        assert_eq!(peeled(b"x"), (None, &b"x"[..]));
     }
 
     #[test]
