@@ -376,9 +376,10 @@ fn kernel_messages_of_this_machine_are_followed() {
     let time = rdzvscope_time(events[0]["time"].as_str().unwrap());
     assert!((time - booted).abs() < 5.0, "{time} {booted}");
     // Records that the kernel overwrote in the meantime are missed.
-    std::fs::write(&kmsg, "4,9999,1,-;x\n").unwrap();
+    let next = 900 + records.len();
+    std::fs::write(&kmsg, format!("30,{next},1,-;systemd: not the kernel's\n4,{},1,-;x\n", next + 8)).unwrap();
     let (_, _, errors) = pass();
-    assert!(errors.contains("messages were overwritten before they were read"), "{errors}");
+    assert!(errors.contains("messages were overwritten before they were read: 7"), "{errors}");
 }
 
 fn rdzvscope_time(text: &str) -> f64 {

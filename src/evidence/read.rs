@@ -274,7 +274,8 @@ impl LineReader {
     fn close(&mut self) {
         let name = &self.name;
         for (origin, open) in self.open.iter().filter(|(_, o)| !o.ended) {
-            let text = format!("evidence {origin} ends early: {} lines came and its end did not", open.lines);
+            let lines = counted(open.lines, "line", "lines");
+            let text = format!("evidence {origin} ends early: {lines} came and its end did not");
             self.wrong.push(format!("{name}: {text}"));
         }
         for (host, _) in self.prefixes.iter().filter(|(_, seen)| **seen == [false, true]) {
@@ -283,21 +284,27 @@ impl LineReader {
             self.wrong.push(format!("{name}: {host}: {text}"));
         }
         if self.damaged > 0 {
-            self.wrong.push(format!("{name}: {} lines of evidence are damaged: what they held is lost", self.damaged));
+            let lines = counted(self.damaged, "line of evidence is", "lines of evidence are");
+            self.wrong.push(format!("{name}: {lines} damaged: what was in them is lost"));
         }
         if self.foreign > 0 {
-            let text = format!("{} lines are no JSON, the first of them line {}", self.foreign, self.first_foreign);
-            self.remarks.push(format!("{name}: {text}: passed over"));
+            let lines = counted(self.foreign, "line that is", "lines that are");
+            self.remarks.push(format!("{name}: {lines} no JSON passed over, from line {} on", self.first_foreign));
         }
         let unknown: u64 = self.unknown.values().sum();
         if unknown > 0 {
             let kinds = self.unknown.keys().map(|k| format!("evidence{k}")).collect::<Vec<_>>().join(", ");
-            self.remarks.push(format!("{name}: {unknown} lines of kinds that only later versions know ({kinds})"));
+            let lines = counted(unknown, "line", "lines");
+            self.remarks.push(format!("{name}: {lines} of kinds that only later versions know passed over ({kinds})"));
         }
         if self.open.is_empty() {
             self.wrong.push(format!("{name}: holds no evidence: lines of type \"evidence\" were required"));
         }
     }
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// How far a set had come: packets first, then listeners that became known late.
@@ -339,7 +346,10 @@ mod tests {
         for version in ["1.0", "1.1", "1.99"] {
             let reader = read(&lines(version)).unwrap();
             assert_eq!(reader.wrong, Vec::<String>::new());
-            assert_eq!(reader.remarks, ["input: 1 lines of kinds that only later versions know (evidence-moon)"]);
+            assert_eq!(
+                reader.remarks,
+                ["input: 1 line of kinds that only later versions know passed over (evidence-moon)"]
+            );
             assert!(reader.pile.entries.contains_key(&("o".into(), Kind::Refused, "p".into())));
         }
         for version in ["2.0", "10.1", "x"] {
@@ -361,11 +371,11 @@ mod tests {
         assert!(wrong(&cut).contains("5 of 7 lines"));
         let noise = format!("{head}hello\n{{\"type\":\"evidence-set\",\"origin\":\"o\"}}\n");
         let remarks = |text: &str| read(text).unwrap().remarks.join("\n");
-        assert!(remarks(&noise).contains("1 lines are no JSON, the first of them line 2"));
-        assert!(wrong(&noise).contains("1 lines of evidence are damaged"));
+        assert!(remarks(&noise).contains("1 line that is no JSON passed over, from line 2 on"));
+        assert!(wrong(&noise).contains("1 line of evidence is damaged"));
         let report = "node-a: {\"type\":\"report\"}\nnode-a: {\"type\":\"finding\"}\n";
         assert!(wrong(report).contains("node-a: its lines are a report without evidence"));
         let long = format!("{head}{}\n", "x".repeat(3 << 20));
-        assert!(remarks(&long).contains("1 lines are no JSON"));
+        assert!(remarks(&long).contains("1 line that is no JSON"));
     }
 }
