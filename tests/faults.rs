@@ -313,6 +313,35 @@ fn a_case_with_little_room_reads_on_as_the_oldest_goes() {
 }
 
 #[test]
+fn a_case_beside_its_captures_is_no_capture() {
+    let place = TempDir::new().unwrap();
+    std::fs::copy(data("scans/netcat.pcap"), place.path().join("a.pcap")).unwrap();
+    std::fs::write(place.path().join("empty.log"), "").unwrap();
+    std::fs::write(place.path().join("b.pcap0"), "").unwrap();
+    let stopped = || {
+        let output = command()
+            .args(["watch", "--once", "--stall", "500ms", "--case"])
+            .arg(place.path().join("case.db"))
+            .arg("--evidence")
+            .arg(place.path().join("evidence"))
+            .arg(place.path())
+            .output()
+            .unwrap();
+        let (status, _, errors) = text_of(output);
+        assert!(status < Some(2), "{errors}");
+        errors
+            .lines()
+            .filter(|l| l.contains("the capture has stopped"))
+            .map(|l| l.split(": ").nth(1).unwrap().to_string())
+            .collect::<Vec<_>>()
+    };
+    stopped();
+    std::thread::sleep(Duration::from_millis(600));
+    let names: Vec<String> = stopped().iter().map(|p| p.rsplit('/').next().unwrap().to_string()).collect();
+    assert_eq!(names, ["a.pcap", "b.pcap0"]);
+}
+
+#[test]
 fn a_signal_finishes_the_file_and_saves() {
     for signal in ["TERM", "INT"] {
         let place = TempDir::new().unwrap();
