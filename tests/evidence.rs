@@ -136,6 +136,39 @@ fn evidence_of_three_hosts_in_any_order_is_one_analysis() {
 }
 
 #[test]
+fn jobs_that_no_host_saw_whole_are_put_together() {
+    let place = TempDir::new().unwrap();
+    let of = |directory: &str, parts: &[&[&str]]| {
+        let mut files = Vec::new();
+        for (i, captures) in parts.iter().rev().enumerate() {
+            let captures: Vec<String> = captures
+                .iter()
+                .map(|c| format!("{directory}/{c}.pcap"))
+                .chain(KNOWN[..2].iter().map(|k| k.to_string()))
+                .collect();
+            let file = place.path().join(format!("{directory}-{i}.jsonl"));
+            std::fs::write(&file, lines(&captures)).unwrap();
+            files.push(file.to_str().unwrap().to_string());
+        }
+        let merge: Vec<&str> = ["merge"].into_iter().chain(files.iter().map(String::as_str)).collect();
+        let all: Vec<String> = parts.iter().flat_map(|p| p.iter()).map(|c| format!("{directory}/{c}.pcap")).collect();
+        let analyze: Vec<&str> =
+            ["analyze"].into_iter().chain(all.iter().map(String::as_str)).chain(KNOWN[..2].iter().copied()).collect();
+        let (merged, whole) = (told(&merge), told(&analyze));
+        for (name, value) in whole.1.as_object().unwrap() {
+            assert_eq!(value, &merged.1[name], "{parts:?}: {name}");
+        }
+        assert_eq!(merged, whole);
+    };
+    // Rotated files of one host are one set; stores and roots are named in what other hosts saw.
+    let rotated = ["112916", "112932", "112942", "112952", "113002"].map(|t| format!("node-c-rot-20261129-{t}"));
+    let rotated: Vec<&str> = rotated.iter().map(String::as_str).collect();
+    of("torchrun", &[&["node-a"], &["node-b"], &rotated]);
+    of("store-and-nccl", &[&["torch2.15-nccl2.26-node-a"], &["torch2.15-nccl2.26-node-b"]]);
+    of("store-and-nccl", &[&["torch2.15-nccl2.26-stray-node-a"], &["torch2.15-nccl2.26-stray-node-b"]]);
+}
+
+#[test]
 fn lines_that_pdsh_gathers_are_one_analysis() {
     let (status, expected) = whole();
     // pdsh's rcmd module `exec` runs the command here, with %h for the host.
@@ -164,8 +197,8 @@ fn lines_that_pdsh_gathers_are_one_analysis() {
     }
     let (mixed_status, mut document) = document(merged(&mixed, &[]));
     let notes = document["notes"].as_array_mut().unwrap();
-    assert!(notes.iter().any(|n| n.as_str().unwrap().contains("1 lines are no JSON, the first of them line 1")));
-    notes.retain(|n| !n.as_str().unwrap().contains("are no JSON"));
+    assert!(notes.iter().any(|n| n.as_str().unwrap().contains("1 line that is no JSON passed over, from line 1 on")));
+    notes.retain(|n| !n.as_str().unwrap().contains("no JSON"));
     assert_eq!((mixed_status, document), (status, expected));
 }
 
@@ -315,6 +348,64 @@ fn a_central_case_takes_segments_as_they_arrive() {
 }
 
 #[test]
+fn a_central_case_is_told_at_once_and_ends_in_order() {
+    let place = TempDir::new().unwrap();
+    let (arriving, case, out) = (place.path().join("in"), place.path().join("central.db"), place.path().join("out"));
+    std::fs::create_dir(&arriving).unwrap();
+    let mut child = command()
+        .args(["merge", "--interval", "50ms", "--case"])
+        .arg(&case)
+        .arg("--follow")
+        .arg(&arriving)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    watch(&place.path().join("a.db"), &out, &inputs(NODES[0]));
+    for segment in segments(&out) {
+        // As rsync does it.
+        let name = segment.file_name().unwrap().to_str().unwrap();
+        let part = arriving.join(format!(".{name}.Xy12"));
+        std::fs::copy(&segment, &part).unwrap();
+        std::fs::rename(&part, arriving.join(name)).unwrap();
+    }
+    let mut first = String::new();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut lines, &mut first).unwrap();
+    assert!(serde_json::from_str::<Value>(&first).unwrap()["type"] == "finding", "{first}");
+    let locked =
+        command().args(["merge", "--once", "--case"]).arg(&case).arg("--follow").arg(&arriving).output().unwrap();
+    assert_eq!(locked.status.code(), Some(2));
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    std::io::Read::read_to_string(&mut lines, &mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_an_earlier_version_did_not_write_has_its_usual_value() {
+    let text = String::from_utf8(lines(&inputs(NODES[0]))).unwrap();
+    let older: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let mut v: Value = serde_json::from_str(line).unwrap();
+            if v["type"].as_str().unwrap().starts_with("evidence") {
+                for name in ["tool", "host", "last", "skipped", "promoted", "error", "lines", "late"] {
+                    v.as_object_mut().unwrap().remove(name);
+                }
+            }
+            v.to_string()
+        })
+        .collect();
+    let (status, merged) = document(merged(older.join("\n").as_bytes(), &[]));
+    let whole = told(&["analyze", &inputs(NODES[0])[0], "--hosts", "hosts"]);
+    assert_eq!(status, 1);
+    assert_eq!(merged["captures"], whole.1["captures"]);
+    assert_eq!(merged["findings"].as_array().unwrap().len(), whole.1["findings"].as_array().unwrap().len());
+}
+
+#[test]
 fn what_is_no_evidence_is_trouble() {
     for (lines, text) in [
         (&b""[..], "holds no evidence"),
@@ -345,4 +436,110 @@ fn evidence_that_cannot_be_written_is_kept_until_it_can_be() {
     std::fs::remove_file(&evidence).unwrap();
     assert_eq!(watch(&case, &evidence, &inputs(NODES[0])).status.code(), Some(0));
     assert_eq!(told(&["merge", text(&evidence)]), told(&["report", "--case", text(&case)]));
+}
+
+#[test]
+fn machines_name_themselves_by_their_addresses() {
+    let place = TempDir::new().unwrap();
+    for (capture, address) in NODES.iter().zip(["192.0.2.11", "192.0.2.12", "192.0.2.13"]) {
+        let node = Path::new(capture).file_stem().unwrap().to_str().unwrap();
+        let (root, out) = (place.path().join(format!("root-{node}")), place.path().join("out").join(node));
+        std::fs::create_dir(&root).unwrap();
+        std::fs::copy(data(capture), root.join("eth0.pcap")).unwrap();
+        let output = command()
+            .current_dir(&root)
+            .args(["watch", "eth0.pcap", "--once", "--quiet", "--case", "case.db", "--evidence"])
+            .arg(&out)
+            .output()
+            .unwrap();
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        for segment in segments(&out) {
+            // The machine that runs this test has another name, and a bridge that every machine has.
+            let text = std::fs::read_to_string(&segment).unwrap();
+            let mut machines = 0;
+            let lines: Vec<String> = text
+                .lines()
+                .map(|line| {
+                    let mut v: Value = serde_json::from_str(line).unwrap();
+                    if v["type"] == "evidence-machine" {
+                        machines += 1;
+                        assert!(v["host"].as_str().is_some_and(|h| !h.is_empty()) && v["addresses"].is_array());
+                        v["host"] = node.into();
+                        v["addresses"] = vec![address, "172.17.0.1"].into();
+                    }
+                    v.to_string()
+                })
+                .collect();
+            assert_eq!(machines, 1);
+            std::fs::write(&segment, lines.join("\n")).unwrap();
+        }
+    }
+    let (status, report) = told(&["merge", text(&place.path().join("out"))]);
+    assert_eq!(status, 1);
+    let targets: BTreeSet<&str> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|f| f["rule"] == "store-claim")
+        .map(|f| f["target"]["host"].as_str().unwrap())
+        .collect();
+    assert_eq!(targets, BTreeSet::from(["node-a", "node-b", "node-c"]));
+    let paths: Vec<&str> = report["captures"].as_array().unwrap().iter().map(|c| c["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["node-a:eth0.pcap", "node-b:eth0.pcap", "node-c:eth0.pcap"]);
+}
+
+#[test]
+fn damaged_and_hostile_lines_are_no_more_than_a_note() {
+    use rdzvscope::analysis::{Options, analyze_stored};
+    use rdzvscope::evidence::{LineReader, gather};
+    let out = lines(&inputs(NODES[0]));
+    let text = String::from_utf8(out).unwrap();
+    let all: Vec<&str> = text.lines().filter(|l| l.contains("\"type\":\"evidence")).collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % n as u64) as usize
+    };
+    let numbers = ["18446744073709551615", "-1", "0", "1e400", "null", "\"x\"", "[]", "65536"];
+    for round in 0..150 {
+        let mut lines: Vec<Vec<u8>> = all.iter().map(|l| l.as_bytes().to_vec()).collect();
+        for _ in 0..1 + below(3) {
+            let at = below(lines.len());
+            let line = &mut lines[at];
+            match below(5) {
+                0 => line.truncate(below(line.len())),
+                1 => {
+                    let i = below(line.len());
+                    line[i] = b"0aZ+/=\"{}:, \\"[below(13)];
+                }
+                2 => {
+                    // A number becomes another one.
+                    let digits: Vec<usize> =
+                        (1..line.len()).filter(|i| line[i - 1] == b':' && line[*i].is_ascii_digit()).collect();
+                    if !digits.is_empty() {
+                        let from = digits[below(digits.len())];
+                        let to = (from..line.len()).find(|i| !line[*i].is_ascii_digit()).unwrap_or(line.len());
+                        let number = numbers[below(numbers.len())].bytes();
+                        line.splice(from..to, number);
+                    }
+                }
+                3 => drop(lines.remove(at)),
+                _ => {
+                    let copy = lines[below(lines.len())].clone();
+                    lines.insert(at, copy);
+                }
+            }
+            if lines.is_empty() {
+                break;
+            }
+        }
+        let bytes = lines.join(&b'\n');
+        // A header with another version is refused; anything else is read as far as it goes.
+        if let Ok(reader) = LineReader::new("input").read(&mut bytes.as_slice()) {
+            let report = analyze_stored(&Options::default(), gather(&reader.pile)).analysis.report;
+            assert!(report.findings.len() < 1000, "round {round}");
+        }
+    }
 }

@@ -47,6 +47,9 @@ fn report(case: &Path) -> Value {
     json
 }
 
+/// Damage to a file.
+type Change = Box<dyn Fn(&mut Vec<u8>)>;
+
 /// The parts of a script's output, by `== NAME` lines.
 fn part<'a>(out: &'a str, name: &str) -> &'a str {
     let from = out.split_once(&format!("== {name}\n")).unwrap_or_else(|| panic!("no {name} in {out}")).1;
@@ -145,7 +148,7 @@ fn a_damaged_case_is_said_and_left_alone() {
         (text_of(report), bytes)
     };
     // Cut short, and pages overwritten: an error, or a report that says what is lost; never a panic, never silence.
-    let cut: Vec<(&str, Box<dyn Fn(&mut Vec<u8>)>)> = vec![
+    let cut: Vec<(&str, Change)> = vec![
         ("cut", Box::new(|b: &mut Vec<u8>| b.truncate(b.len() / 2))),
         ("header", Box::new(|b: &mut Vec<u8>| b[..64].fill(0x55))),
         (
@@ -310,6 +313,35 @@ fn a_case_with_little_room_reads_on_as_the_oldest_goes() {
 }
 
 #[test]
+fn a_case_beside_its_captures_is_no_capture() {
+    let place = TempDir::new().unwrap();
+    std::fs::copy(data("scans/netcat.pcap"), place.path().join("a.pcap")).unwrap();
+    std::fs::write(place.path().join("empty.log"), "").unwrap();
+    std::fs::write(place.path().join("b.pcap0"), "").unwrap();
+    let stopped = || {
+        let output = command()
+            .args(["watch", "--once", "--stall", "500ms", "--case"])
+            .arg(place.path().join("case.db"))
+            .arg("--evidence")
+            .arg(place.path().join("evidence"))
+            .arg(place.path())
+            .output()
+            .unwrap();
+        let (status, _, errors) = text_of(output);
+        assert!(status < Some(2), "{errors}");
+        errors
+            .lines()
+            .filter(|l| l.contains("the capture has stopped"))
+            .map(|l| l.split(": ").nth(1).unwrap().to_string())
+            .collect::<Vec<_>>()
+    };
+    stopped();
+    std::thread::sleep(Duration::from_millis(600));
+    let names: Vec<String> = stopped().iter().map(|p| p.rsplit('/').next().unwrap().to_string()).collect();
+    assert_eq!(names, ["a.pcap", "b.pcap0"]);
+}
+
+#[test]
 fn a_signal_finishes_the_file_and_saves() {
     for signal in ["TERM", "INT"] {
         let place = TempDir::new().unwrap();
@@ -373,9 +405,10 @@ fn kernel_messages_of_this_machine_are_followed() {
     let time = rdzvscope_time(events[0]["time"].as_str().unwrap());
     assert!((time - booted).abs() < 5.0, "{time} {booted}");
     // Records that the kernel overwrote in the meantime are missed.
-    std::fs::write(&kmsg, "4,9999,1,-;x\n").unwrap();
+    let next = 900 + records.len();
+    std::fs::write(&kmsg, format!("30,{next},1,-;systemd: not the kernel's\n4,{},1,-;x\n", next + 8)).unwrap();
     let (_, _, errors) = pass();
-    assert!(errors.contains("messages were overwritten before they were read"), "{errors}");
+    assert!(errors.contains("messages were overwritten before they were read: 7"), "{errors}");
 }
 
 fn rdzvscope_time(text: &str) -> f64 {

@@ -159,6 +159,11 @@ fn beside_a_ring_by_time_each_finding_is_told_once() {
 }
 
 #[test]
+fn beside_a_ring_that_is_packed_each_finding_is_told_once() {
+    ring(&["-U", "--immediate-mode", "-G", "2", "-z", "gzip", "-w", "ring-%Y%m%d-%H%M%S.pcap"], 3..=20);
+}
+
+#[test]
 fn beside_a_ring_by_size_each_finding_is_told_once() {
     // Two files of a million bytes: the names are used again.
     ring(&["-U", "--immediate-mode", "-C", "1", "-W", "2", "-w", "ring.pcap"], 3..=6);

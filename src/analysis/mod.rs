@@ -7,6 +7,7 @@ mod gather;
 mod inputs;
 mod intake;
 mod jobs;
+mod joined;
 mod kept;
 mod kills;
 mod learn;

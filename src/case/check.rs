@@ -100,7 +100,7 @@ impl Case {
         }
         if wrong.is_empty() {
             let stored = self.load()?;
-            let damaged = crate::analysis::damaged_batches(&stored);
+            let damaged = crate::analysis::damaged_batches(&stored) + stored.damaged;
             if damaged > 0 {
                 wrong.push(format!("{damaged} batches of segments cannot be unpacked"));
             }

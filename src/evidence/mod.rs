@@ -8,6 +8,7 @@
 mod facts;
 mod gather;
 mod line;
+mod prefix;
 mod read;
 mod segment;
 
@@ -18,5 +19,4 @@ pub(crate) use line::pieces;
 pub use line::{SCHEMA, write_lines};
 pub(crate) use read::rank_of_set;
 pub use read::{EvidenceError, LineReader, Source};
-pub use segment::Segments;
-pub(crate) use segment::list_segments;
+pub use segment::{Refused, Segments, list_segments};

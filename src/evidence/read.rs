@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::facts::{Entry, Kind, Pile, hosts_key, key_of};
 use super::line::{MAJOR, NAME};
+use super::prefix::{pass_over, peeled};
 use crate::report::escape::clean;
 use crate::stream::{FlowRecord, Take};
 
@@ -16,8 +17,6 @@ use crate::stream::{FlowRecord, Take};
 const MAX_LINE: u64 = 1 << 20;
 /// The records of one line unpack to at most so many bytes.
 const MAX_RECORDS: u64 = 4 << 20;
-/// A host's name in front of a line is no longer than this.
-const MAX_PREFIX: usize = 255;
 
 /// Why evidence cannot be taken at all.
 #[derive(Debug, thiserror::Error)]
@@ -222,7 +221,15 @@ impl LineReader {
         if kind == Kind::Flow {
             return self.flows(origin, number_of(&fields, "set")?, segment, &data?);
         }
-        let numbers: Option<Vec<u64>> = kind.numbers().iter().map(|n| number_of(&fields, n)).collect();
+        // Whole blobs of streams that were decoded from the start are the usual case.
+        let usual = |name: &str| match name {
+            "late" | "part" => Some(0),
+            "parts" => Some(1),
+            _ => None,
+        };
+        let number =
+            |name: &&str| number_of(&fields, name).or_else(|| usual(name).filter(|_| !fields.contains_key(*name)));
+        let numbers: Option<Vec<u64>> = kind.numbers().iter().map(number).collect();
         let key = match kind {
             Kind::Origin | Kind::Segment => return None,
             Kind::Refused => text_of(&fields, "path")?,
@@ -267,7 +274,8 @@ impl LineReader {
     fn close(&mut self) {
         let name = &self.name;
         for (origin, open) in self.open.iter().filter(|(_, o)| !o.ended) {
-            let text = format!("evidence {origin} ends early: {} lines came and its end did not", open.lines);
+            let lines = counted(open.lines, "line", "lines");
+            let text = format!("evidence {origin} ends early: {lines} came and its end did not");
             self.wrong.push(format!("{name}: {text}"));
         }
         for (host, _) in self.prefixes.iter().filter(|(_, seen)| **seen == [false, true]) {
@@ -276,21 +284,27 @@ impl LineReader {
             self.wrong.push(format!("{name}: {host}: {text}"));
         }
         if self.damaged > 0 {
-            self.wrong.push(format!("{name}: {} lines of evidence are damaged: what they held is lost", self.damaged));
+            let lines = counted(self.damaged, "line of evidence is", "lines of evidence are");
+            self.wrong.push(format!("{name}: {lines} damaged: what was in them is lost"));
         }
         if self.foreign > 0 {
-            let text = format!("{} lines are no JSON, the first of them line {}", self.foreign, self.first_foreign);
-            self.remarks.push(format!("{name}: {text}: passed over"));
+            let lines = counted(self.foreign, "line that is", "lines that are");
+            self.remarks.push(format!("{name}: {lines} no JSON passed over, from line {} on", self.first_foreign));
         }
         let unknown: u64 = self.unknown.values().sum();
         if unknown > 0 {
             let kinds = self.unknown.keys().map(|k| format!("evidence{k}")).collect::<Vec<_>>().join(", ");
-            self.remarks.push(format!("{name}: {unknown} lines of kinds that only later versions know ({kinds})"));
+            let lines = counted(unknown, "line", "lines");
+            self.remarks.push(format!("{name}: {lines} of kinds that only later versions know passed over ({kinds})"));
         }
         if self.open.is_empty() {
             self.wrong.push(format!("{name}: holds no evidence: lines of type \"evidence\" were required"));
         }
     }
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// How far a set had come: packets first, then listeners that became known late.
@@ -311,51 +325,12 @@ fn number_of(fields: &Map<String, Value>, name: &str) -> Option<u64> {
     }
 }
 
-/// What `pdsh` put in front of a line, and the line: `node-a: {…}`. IPv6 addresses have colons of their own.
-fn peeled(line: &[u8]) -> (Option<&str>, &[u8]) {
-    if line.starts_with(b"{") {
-        return (None, line);
-    }
-    let Some(at) = line.windows(3).take(MAX_PREFIX).position(|w| w == b": {") else { return (None, line) };
-    let host = line.get(..at).and_then(|h| std::str::from_utf8(h).ok()).map(str::trim);
-    let host = host.filter(|h| !h.is_empty() && !h.contains(|c: char| c.is_whitespace() || c.is_control()));
-    match host {
-        Some(host) => (Some(host), line.get(at + 2..).unwrap_or_default()),
-        None => (None, line),
-    }
-}
-
-fn pass_over(input: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let (used, end) = {
-            let buffer = input.fill_buf()?;
-            match buffer.iter().position(|b| *b == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (buffer.len(), buffer.is_empty()),
-            }
-        };
-        input.consume(used);
-        if end {
-            return Ok(());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<LineReader, EvidenceError> {
         LineReader::new("input").read(&mut text.as_bytes())
-    }
-
-    #[test]
-    fn a_host_in_front_of_a_line_is_peeled() {
-        assert_eq!(peeled(b"node-a: {\"x\":1}"), (Some("node-a"), &b"{\"x\":1}"[..]));
-        assert_eq!(peeled(b"2001:db8::1: {}"), (Some("2001:db8::1"), &b"{}"[..]));
-        assert_eq!(peeled(b"{\"a\": {}}"), (None, &b"{\"a\": {}}"[..]));
-        assert_eq!(peeled(b"pdsh@vm: node-a: {}").0, None);
-        assert_eq!(peeled(b"x"), (None, &b"x"[..]));
     }
 
     #[test]
@@ -371,7 +346,10 @@ mod tests {
         for version in ["1.0", "1.1", "1.99"] {
             let reader = read(&lines(version)).unwrap();
             assert_eq!(reader.wrong, Vec::<String>::new());
-            assert_eq!(reader.remarks, ["input: 1 lines of kinds that only later versions know (evidence-moon)"]);
+            assert_eq!(
+                reader.remarks,
+                ["input: 1 line of kinds that only later versions know passed over (evidence-moon)"]
+            );
             assert!(reader.pile.entries.contains_key(&("o".into(), Kind::Refused, "p".into())));
         }
         for version in ["2.0", "10.1", "x"] {
@@ -393,11 +371,11 @@ mod tests {
         assert!(wrong(&cut).contains("5 of 7 lines"));
         let noise = format!("{head}hello\n{{\"type\":\"evidence-set\",\"origin\":\"o\"}}\n");
         let remarks = |text: &str| read(text).unwrap().remarks.join("\n");
-        assert!(remarks(&noise).contains("1 lines are no JSON, the first of them line 2"));
-        assert!(wrong(&noise).contains("1 lines of evidence are damaged"));
+        assert!(remarks(&noise).contains("1 line that is no JSON passed over, from line 2 on"));
+        assert!(wrong(&noise).contains("1 line of evidence is damaged"));
         let report = "node-a: {\"type\":\"report\"}\nnode-a: {\"type\":\"finding\"}\n";
         assert!(wrong(report).contains("node-a: its lines are a report without evidence"));
         let long = format!("{head}{}\n", "x".repeat(3 << 20));
-        assert!(remarks(&long).contains("1 lines are no JSON"));
+        assert!(remarks(&long).contains("1 line that is no JSON"));
     }
 }

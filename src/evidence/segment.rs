@@ -14,6 +14,9 @@ const ENDINGS: [&str; 3] = [ENDING, ".jsonl.gz", ".jsonl.zst"];
 /// How deep directories of segments are followed.
 const MAX_DEPTH: usize = 8;
 
+/// Directories that cannot be listed, and why.
+pub type Refused = Vec<(PathBuf, io::Error)>;
+
 /// A directory that segments are written to.
 #[derive(Clone, Debug)]
 pub struct Segments {
@@ -85,14 +88,11 @@ impl Segments {
     }
 }
 
-/// Segments that were found, and what could not be listed.
-pub(crate) type Listing = (Vec<PathBuf>, Vec<(PathBuf, io::Error)>);
-
 /// Finished segments in a directory and below it, in order of their paths. A file is taken as it is.
 ///
 /// # Errors
 /// The system's, for `path` itself; what cannot be listed below it is given in the second list.
-pub(crate) fn list_segments(path: &Path) -> io::Result<Listing> {
+pub fn list_segments(path: &Path) -> io::Result<(Vec<PathBuf>, Refused)> {
     if !fs::metadata(path)?.is_dir() {
         return Ok((vec![path.to_owned()], Vec::new()));
     }
@@ -103,7 +103,7 @@ pub(crate) fn list_segments(path: &Path) -> io::Result<Listing> {
     Ok((found, refused))
 }
 
-fn list(directory: &Path, depth: usize, found: &mut Vec<PathBuf>, refused: &mut Vec<(PathBuf, io::Error)>) {
+fn list(directory: &Path, depth: usize, found: &mut Vec<PathBuf>, refused: &mut Refused) {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(e) => return refused.push((directory.to_owned(), e)),

@@ -83,6 +83,9 @@ pub(super) fn kmsg(case: &mut Case, now: Timestamp) -> Result<(u64, Option<Strin
             lost += r.sequence.saturating_sub(before).saturating_sub(1);
         }
         last = Some(r.sequence);
+        if !r.kernel {
+            continue;
+        }
         let time = boot.at.plus_nanos(r.micros.saturating_mul(1000));
         text.push_str(&format!("{} {} kernel: {}\n", time.to_rfc3339(), boot.host, r.text));
     }
@@ -140,21 +143,19 @@ struct Record {
     sequence: u64,
     /// Microseconds of the kernel's clock.
     micros: i64,
+    /// The kernel wrote it, not a program (a facility above 0, in the bits above the lowest three).
+    kernel: bool,
     text: String,
 }
 
-/// A record: `priority,sequence,microseconds,flags[,…];text`, then lines that begin with a space: fields of it. Records
-/// that user programs wrote (a facility above 0, in the bits above the lowest three) are none of the kernel's.
+/// A record: `priority,sequence,microseconds,flags[,…];text`, then lines that begin with a space: fields of it.
 fn parse(record: &str) -> Option<Record> {
     let (head, rest) = record.split_once(';')?;
     let mut words = head.split(',');
     let priority: u32 = words.next()?.parse().ok()?;
     let (sequence, micros) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    if priority >> 3 != 0 {
-        return None;
-    }
     let text = rest.lines().next().unwrap_or_default();
-    Some(Record { sequence, micros, text: text.to_string() })
+    Some(Record { sequence, micros, kernel: priority >> 3 == 0, text: text.to_string() })
 }
 
 fn read_records(path: &Path, after: Option<u64>) -> std::io::Result<Vec<Record>> {
@@ -190,8 +191,8 @@ mod tests {
     fn records_are_read_as_the_kernel_writes_them() {
         let record = "3,1234,5678901,-,caller=T1;Out of memory: Killed process 10273 (python3)\n SUBSYSTEM=x\n";
         let text = "Out of memory: Killed process 10273 (python3)".to_string();
-        assert_eq!(parse(record), Some(Record { sequence: 1234, micros: 5_678_901, text }));
-        assert_eq!(parse("30,7,1,-;systemd: Out of memory"), None);
+        assert_eq!(parse(record), Some(Record { sequence: 1234, micros: 5_678_901, kernel: true, text }));
+        assert!(!parse("30,7,1,-;systemd: Out of memory").unwrap().kernel);
         assert_eq!(parse("6,7;x"), None);
     }
 

@@ -1,6 +1,6 @@
 //! Captures that no longer grow, and the likely cause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::captures::Shelf;
@@ -24,7 +24,10 @@ pub(super) struct Stall {
 /// The newest file of each name that has gained nothing for `limit` seconds.
 pub(super) fn stalls(shelf: &Shelf, found: &Survey, limit: f64, now: Timestamp) -> Vec<Stall> {
     let mut newest: BTreeMap<(PathBuf, String), (i64, &Path, Stat)> = BTreeMap::new();
-    for path in found.captures.iter().chain(&found.empty) {
+    let stems: BTreeSet<(PathBuf, String)> = found.captures.iter().map(|p| capture_stem(p)).collect();
+    // Files of other programs are empty too.
+    let empty = found.empty.iter().filter(|p| stems.contains(&capture_stem(p)) || is_named_as_one(p));
+    for path in found.captures.iter().chain(empty) {
         let Ok(stat) = Stat::of(path) else { continue };
         let place = newest.entry(capture_stem(path)).or_insert((stat.modified, path, stat));
         if (stat.modified, path.as_path()) > (place.0, place.1) {
@@ -45,6 +48,12 @@ pub(super) fn stalls(shelf: &Shelf, found: &Survey, limit: f64, now: Timestamp) 
         all.push(Stall { path: path.to_owned(), key: stat.modified.to_string(), text });
     }
     all
+}
+
+/// Whether a file is called as captures are.
+fn is_named_as_one(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    name.contains("pcap") || [".cap", ".dmp", ".dump"].iter().any(|e| name.ends_with(e))
 }
 
 fn text(path: &Path, rested: f64, packets: u64, cut: bool, writer: &Writer) -> String {
