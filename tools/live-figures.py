@@ -4,7 +4,7 @@
     sudo tools/live-figures.py [--binary target/release/rdzvscope] [--minutes 10] [--rounds 3] [rate] [memory] [lag]
 
 rate    the highest rate (packets per second) at which nothing is dropped, for tcpdump -w /dev/null and for live, with the
-        same filter and the same kernel buffer, in turns; the ratio of each round
+        same filter, the same kernel buffer and the same share of a processor (a control group), in turns; the ratio
 memory  resident memory at the start and every minute of a steady load with ever new flows and strays
 lag     from a stray's packet to the line that tells of it, without and with load
 
@@ -130,6 +130,51 @@ def replay(path, pps, seconds, extra=()):
     return int(sent[1]), float(took[1]) if took else 0.0
 
 
+def processor_time(pid):
+    """Seconds that all threads of a process have run, as the scheduler counts them (nanoseconds)."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        total += int(open(f"/proc/{pid}/task/{task}/schedstat").read().split()[0])
+    return total / 1e9
+
+
+class Share:
+    """A control group that gets a share of one processor: with it a limit is found below what the sender can do."""
+
+    def __init__(self, share):
+        second = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        self.path = f"/sys/fs/cgroup/{'' if second else 'cpu/'}rdzvfig{os.getpid()}"
+        try:
+            os.mkdir(self.path)
+            quota = int(share * 100000)
+            if second:
+                open(self.path + "/cpu.max", "w").write(f"{quota} 100000")
+            else:
+                open(self.path + "/cpu.cfs_period_us", "w").write("100000")
+                open(self.path + "/cpu.cfs_quota_us", "w").write(str(quota))
+            self.works = True
+        except OSError as e:
+            print(f"rate: no share of a processor can be set ({e}): both have all of it")
+            self.works = False
+
+    def enter(self):
+        if self.works:
+            open(self.path + "/cgroup.procs", "w").write(str(os.getpid()))
+
+    def end(self):
+        if os.path.isdir(self.path):
+            os.rmdir(self.path)
+
+
+SHARE = None
+
+
+def begin(*command):
+    """A process in the target's namespace, with its share of the processor."""
+    return subprocess.Popen(["ip", "netns", "exec", B, *command], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                            text=True, preexec_fn=SHARE.enter if SHARE else None)
+
+
 def finish(child):
     child.send_signal(signal.SIGINT)
     try:
@@ -140,32 +185,30 @@ def finish(child):
 
 
 def lost_by_tcpdump(traffic, pps, seconds):
-    child = subprocess.Popen(
-        ["ip", "netns", "exec", B, "tcpdump", "-i", "veth0", "-n", "-B", "16384", "-w", "/dev/null", FILTER],
-        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    child = begin("tcpdump", "-i", "veth0", "-n", "-B", "16384", "-w", "/dev/null", FILTER)
     time.sleep(1.0)
     sent, rate = replay(traffic, pps, seconds)
     time.sleep(1.0)
+    spent = processor_time(child.pid)
     _, errors = finish(child)
     captured = int(re.search(r"(\d+) packets captured", errors)[1])
-    return sent, sent - captured, rate
+    return sent, sent - captured, rate, spent
 
 
 def lost_by_live(binary, traffic, pps, seconds):
     with tempfile.TemporaryDirectory() as place:
         metrics = os.path.join(place, "m.prom")
-        child = subprocess.Popen(
-            ["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--buffer", "16M", "--metrics", metrics],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        child = begin(binary, "live", "-i", "veth0", "--buffer", "16M", "--metrics", metrics)
         time.sleep(1.0)
         sent, rate = replay(traffic, pps, seconds)
         time.sleep(1.5)
+        spent = processor_time(child.pid)
         _, errors = finish(child)
         text = open(metrics).read()
         taken = int(re.search(r"^rdzvscope_packets_total (\d+)", text, re.M)[1])
         if os.environ.get("VERBOSE"):
             print(errors, file=sys.stderr)
-        return sent, sent - taken, rate
+        return sent, sent - taken, rate, spent
 
 
 def highest(lost, top):
@@ -174,7 +217,7 @@ def highest(lost, top):
     pps = top
     best = 0.0
     for _ in range(8):
-        sent, gone, rate = lost(pps)
+        _, gone, rate, _ = lost(pps)
         if gone <= 0:
             best, low = max(best, rate), pps
             if high is None:
@@ -187,20 +230,41 @@ def highest(lost, top):
     return best, False
 
 
-def figures_of_rate(binary, rounds, place):
+def figures_of_rate(binary, rounds, share, place):
+    global SHARE
+    SHARE = Share(share) if share < 1 else None
+    try:
+        rate_rounds(binary, rounds, share, place)
+    finally:
+        if SHARE:
+            SHARE.end()
+        SHARE = None
+
+
+def rate_rounds(binary, rounds, share, place):
     traffic = os.path.join(place, "rate.pcap")
     write_traffic(traffic, 500, 100)
     _, top = replay(traffic, None, 3)
-    print(f"rate: the sender reaches {top:,.0f} packets/s")
-    ratios = []
+    print(f"rate: the sender reaches {top:,.0f} packets/s; each of the two has {share:.0%} of a processor")
+    rates, costs = [], []
     for n in range(rounds):
         dump, dump_all = highest(lambda pps: lost_by_tcpdump(traffic, pps, 4), top)
         live, live_all = highest(lambda pps: lost_by_live(binary, traffic, pps, 4), top)
-        ratios.append(live / dump if dump else float("nan"))
-        at = lambda all: " (as fast as the sender is)" if all else ""
-        print(f"rate: round {n + 1}: tcpdump {dump:,.0f}/s{at(dump_all)}, live {live:,.0f}/s{at(live_all)}, ratio {ratios[-1]:.2f}",
+        # Where the sender is the limit of both, their rates differ by chance alone.
+        both = dump_all and live_all
+        rates.append(1.0 if both else live / dump if dump else float("nan"))
+        at = lambda all: " (all that the sender sends)" if all else ""
+        print(f"rate: round {n + 1}: without loss: tcpdump {dump:,.0f}/s{at(dump_all)}, live {live:,.0f}/s{at(live_all)}",
               flush=True)
-    print(f"rate: median ratio live / tcpdump {statistics.median(ratios):.2f}")
+        # The same packets, at a rate that is easy for both: what they cost.
+        sent, _, _, dump = lost_by_tcpdump(traffic, 20000, 6)
+        sent_live, _, _, live = lost_by_live(binary, traffic, 20000, 6)
+        costs.append((live / sent_live) / (dump / sent) if dump else float("nan"))
+        print(f"rate: round {n + 1}: processor time a packet: tcpdump {dump / sent * 1e6:.1f} us, "
+              f"live {live / sent_live * 1e6:.1f} us (decoding and reports included)", flush=True)
+    print(f"rate: median ratio live / tcpdump: packets a second without loss {statistics.median(rates):.2f}"
+          f"{' or better: the sender is the limit' if all(r == 1.0 for r in rates) else ''}, "
+          f"processor time a packet {statistics.median(costs):.1f}")
 
 
 def memory_of(pid):
@@ -208,24 +272,43 @@ def memory_of(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
 
+def gauge(path, name):
+    found = re.search(rf"^{name} (\d+)", open(path).read(), re.M)
+    return int(found[1]) if found else 0
+
+
+def fill(traffic, metrics, budget):
+    """Sends as fast as it goes until the case is as full as it gets; whether it got there within five minutes."""
+    begun = time.time()
+    while time.time() - begun < 300:
+        replay(traffic, None, 10, ("--unique-ip",))
+        time.sleep(1)
+        if gauge(metrics, "rdzvscope_case_size_bytes") > 0.8 * budget:
+            return True
+    return False
+
+
 def figures_of_memory(binary, minutes, place):
     traffic = os.path.join(place, "memory.pcap")
+    metrics = os.path.join(place, "memory.prom")
     write_traffic(traffic, 200, 20)
-    child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0"],
+    child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--metrics", metrics],
                              stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     time.sleep(2)
+    print(f"memory: start {memory_of(child.pid):.1f} MiB", flush=True)
+    # What is kept grows up to --case-max (64 MiB, in memory here): first that is filled, then it must stay as it is.
+    full = fill(traffic, metrics, 64 << 20)
     samples = [memory_of(child.pid)]
-    print(f"memory: start {samples[0]:.1f} MiB", flush=True)
-    sent = 0
+    print(f"memory: {'the case is full' if full else 'the case is not full yet'}: {samples[0]:.1f} MiB, "
+          f"{gauge(metrics, 'rdzvscope_packets_total')} packets", flush=True)
     for minute in range(1, minutes + 1):
         # Other addresses in every pass over the file: ever new flows.
-        n, _ = replay(traffic, 2000, 58, ("--unique-ip",))
-        sent += n
+        replay(traffic, 5000, 58, ("--unique-ip",))
         samples.append(memory_of(child.pid))
-        print(f"memory: {minute} min {samples[-1]:.1f} MiB, {sent} packets", flush=True)
+        print(f"memory: {minute} min {samples[-1]:.1f} MiB, {gauge(metrics, 'rdzvscope_packets_total')} packets",
+              flush=True)
     finish(child)
-    half = len(samples) // 2
-    print(f"memory: second half {min(samples[half:]):.1f} to {max(samples[half:]):.1f} MiB")
+    print(f"memory: {min(samples):.1f} to {max(samples):.1f} MiB in {minutes} minutes")
 
 
 SERVER = """
@@ -255,10 +338,10 @@ time.sleep(12)
 """
 
 
-def lags(binary, strays, pause):
+def lags(binary, strays, pause, more=()):
     server = subprocess.Popen(["ip", "netns", "exec", B, sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
     server.stdout.readline()
-    live = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--format", "jsonl"],
+    live = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--format", "jsonl", *more],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     live.stderr.readline()
     threading.Thread(target=live.stderr.read, daemon=True).start()
@@ -298,6 +381,19 @@ def figures_of_lag(binary, place):
                   f"worst {all[-1]:.2f} s", flush=True)
         else:
             print(f"lag: at {load} packets/s besides: nothing was told")
+    case, metrics = os.path.join(place, "lag.db"), os.path.join(place, "lag.prom")
+    more = ("--case", case, "--case-max", "64M")
+    child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--metrics", metrics, *more],
+                             stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    time.sleep(2)
+    fill(traffic, metrics, 64 << 20)
+    finish(child)
+    all = lags(binary, 10, 3.0, more)
+    if all:
+        print(f"lag: {len(all)} of 10 strays told, with a case of {os.path.getsize(case) >> 20} MiB: "
+              f"median {statistics.median(all):.2f} s, worst {all[-1]:.2f} s", flush=True)
+    else:
+        print("lag: with a full case: nothing was told")
 
 
 def short(binary, place):
@@ -324,6 +420,8 @@ def main():
     parser.add_argument("--binary", default="target/release/rdzvscope")
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--share", type=float, default=1.0,
+                        help="of a processor that tcpdump and live get: a small one finds a limit below the sender's")
     parser.add_argument("--short", action="store_true", help="a minute of all three, as JSON")
     parser.add_argument("what", nargs="*", default=["rate", "memory", "lag"])
     a = parser.parse_args()
@@ -335,7 +433,7 @@ def main():
                 short(binary, place)
                 return
             if "rate" in a.what:
-                figures_of_rate(binary, a.rounds, place)
+                figures_of_rate(binary, a.rounds, a.share, place)
             if "lag" in a.what:
                 figures_of_lag(binary, place)
             if "memory" in a.what:
