@@ -178,8 +178,7 @@ fn length(network: &Network) -> String {
 
 /// Conditions on the port, one for each signature.
 fn ports(scope: &Scope) -> Vec<String> {
-    let (single, ranges): (Vec<(u16, u16)>, Vec<(u16, u16)>) =
-        scope.all_ports().ranges().into_iter().partition(|(f, t)| f == t);
+    let (single, ranges): (Vec<_>, Vec<_>) = scope.all_ports().ranges().into_iter().partition(|(f, t)| f == t);
     let mut all = Vec::new();
     if !single.is_empty() {
         let list: Vec<String> = single.iter().map(|p| p.0.to_string()).collect();
