@@ -6,6 +6,8 @@ mod behaviour;
 mod crowd;
 #[path = "decoy/nmap.rs"]
 mod nmap;
+#[path = "decoy/syn.rs"]
+mod syn;
 #[path = "decoy/traces.rs"]
 mod traces;
 

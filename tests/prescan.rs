@@ -246,6 +246,11 @@ fn a_recorded_scan_and_an_inventory() {
         kills,
         ["TerminalServerCookie from 192.0.2.250 (packet 208)", "TerminalServer from 192.0.2.250 (packet 435)"]
     );
+    // masscan --banners against stores on 13 ports: it greets on port 3389 alone what it takes for RDP, and there it kills.
+    let masscan = ["--capture", "scanners/masscan-banners.pcap", "--source", "192.0.2.251", "--pytorch", "1.13"];
+    let kills: Vec<u64> =
+        rows(&masscan).iter().filter(|r| r["kills"] == true).filter_map(|r| r["allocates_bytes"].as_u64()).collect();
+    assert_eq!(kills, [962_746_712_064]);
     let directory = tempfile::tempdir().unwrap();
     let report: PathBuf = directory.path().join("report.json");
     let report = report.to_str().unwrap();

@@ -5,7 +5,7 @@ Run it by the interpreter that has PyTorch: it starts a store of that PyTorch on
 (default: `tcpstore:VERSION` for each backend of it), does the same with both and compares the answers. Waits that time out are
 among them, so that it takes half a minute. Status 0 when every answer is the same, 1 when one is not.
 """
-import datetime, hashlib, json, os, re, subprocess, sys
+import datetime, hashlib, json, os, re, subprocess, sys, threading
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # The client logs each timeout with a trace of the stack.
 
@@ -35,6 +35,16 @@ def plain(value):
     if isinstance(value, (bytes, bytearray)):
         return value.hex() if len(value) < 100 else f"{len(value)} bytes, {hashlib.sha256(value).hexdigest()[:16]}"
     return value
+
+
+def together(first, second, pause=0.0):
+    """What both give, the second begun a little later on a thread of its own."""
+    late = threading.Timer(pause, second)
+    late.start()
+    try:
+        return first()
+    finally:
+        late.join()
 
 
 def conversation(port):
@@ -99,6 +109,10 @@ def conversation(port):
     if has("barrier"):
         call("barrier of one", lambda: a.barrier("bar", 1))
         call("barrier timeout", lambda: a.barrier("bar2", 2, SHORT))
+        call("barrier of two", lambda: together(lambda: a.barrier("bar3", 2), lambda: b.barrier("bar3", 2)))
+    # Somebody waits, and another client's answer releases it.
+    call("wait until set", lambda: together(lambda: a.wait(["late", "k1"]), lambda: b.set("late", "1"), 0.3))
+    call("get until added", lambda: together(lambda: a.get("sum"), lambda: b.add("sum", 7), 0.3))
     if has("clone"):
         call("clone", lambda: a.clone().get("k1"))
     prefix = dist.PrefixStore("p", a)

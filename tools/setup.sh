@@ -30,6 +30,7 @@ if [ "$want" = test ]; then
     need systemd-analyze systemd
     need nft nftables
     need masscan masscan
+    /usr/bin/python3 -c 'import yaml' 2>/dev/null || missing="$missing python3-yaml"
     # Not in every release of Debian; the test that wants it says so.
     if ! command -v suricata >/dev/null 2>&1 && apt-cache policy suricata 2>/dev/null | grep -q 'Candidate: [0-9]'; then
         missing="$missing suricata"

@@ -292,7 +292,7 @@ fn own(a: &Args, fleet: &Fleet, host: Host) -> anyhow::Result<Question> {
         cases.extend(recorded.cases);
     }
     for name in &a.behaviour {
-        match (Behaviour::parse(name), preset(name)) {
+        match (Behaviour::parse(name), preset(name, fleet)) {
             (Some(behaviour), _) => cases.push(behaviour.case()),
             (None, Some(preset)) => cases.extend(preset),
             (None, None) => bail!(

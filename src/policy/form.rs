@@ -112,7 +112,8 @@ fn verdict(board: &Board) -> String {
 fn scope(s: &Scope) -> String {
     let mut parts = Vec::new();
     if !s.ports.is_empty() {
-        parts.push(format!("the ports {}", s.ports.text()));
+        let one = matches!(s.ports.ranges().as_slice(), [(from, to)] if from == to);
+        parts.push(format!("the port{} {}", if one { "" } else { "s" }, s.ports.text()));
     }
     if !s.hosts.is_empty() {
         parts.push(format!("the hosts {} whole", list(&s.hosts, ", ")));

@@ -178,9 +178,7 @@ fn length(network: &Network) -> String {
 
 /// Conditions on the port, one for each signature.
 fn ports(scope: &Scope) -> Vec<String> {
-    let ranges = scope.all_ports().ranges();
-    let single: Vec<_> = ranges.iter().copied().filter(|(f, t)| f == t).collect();
-    let ranges: Vec<_> = ranges.into_iter().filter(|(f, t)| f != t).collect();
+    let (single, ranges): (Vec<_>, Vec<_>) = scope.all_ports().ranges().into_iter().partition(|(f, t)| f == t);
     let mut all = Vec::new();
     if !single.is_empty() {
         let list: Vec<String> = single.iter().map(|p| p.0.to_string()).collect();

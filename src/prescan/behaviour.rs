@@ -1,6 +1,7 @@
 //! Scanners without a file of probes: what they do to a connection, and what is not known of them.
 
 use super::board::{Act, Case};
+use super::fleet::{Fleet, Place};
 
 /// One way to treat a port.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -47,12 +48,23 @@ impl Behaviour {
 /// A scanner: its name, what it does, and what of it was never tried.
 type Preset = (&'static str, &'static [Behaviour], Option<&'static str>);
 
-use Behaviour::{Banner, ConnectClose, Syn};
+use Behaviour::{Banner, ConnectClose, ConnectHold, Syn};
+
+/// masscan 1.3.2 with --banners, recorded at a decoy on 23 000 ports up to 32767: it sends the hello of a protocol on ports that
+/// suggest one (23, 80, 139, 443, 445, 465, 990, 991, 995, 2083, 2087, 2096, 3389, 8140, 8443, 9050, 11211), nothing on others, and
+/// none of these ports is above this one.
+const SUGGESTIVE: u16 = 16_000;
+/// How long it then waits for a banner, in seconds.
+const MASSCAN: f64 = 30.0;
 
 /// What these scanners are commonly known to do by default, not recorded from them; where that is open, the worse is taken.
 const PRESETS: &[Preset] = &[
     ("masscan", &[Syn], None),
-    ("masscan-banners", &[Syn, Banner], Some("masscan --banners: its hello of the protocol that a port suggests")),
+    (
+        "masscan-banners",
+        &[Syn, ConnectHold(MASSCAN)],
+        Some("masscan --banners: its hello of the protocol that a port suggests"),
+    ),
     ("naabu", &[Syn, ConnectClose], None),
     ("rustscan", &[ConnectClose], None),
     ("zmap", &[Syn], None),
@@ -70,11 +82,13 @@ pub fn presets() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|p| p.0)
 }
 
-/// What a scanner does, as cases; payloads that nobody tried among them.
-pub fn preset(name: &str) -> Option<Vec<Case>> {
+/// What a scanner does to a fleet, as cases; payloads that nobody tried among them.
+pub fn preset(name: &str, fleet: &Fleet) -> Option<Vec<Case>> {
     let (_, behaviours, untested) = PRESETS.iter().find(|p| p.0 == name)?;
     let known = behaviours.iter().map(|b| b.case());
-    let unknown = untested.map(|name| Case { name: name.to_owned(), act: Act::Untested });
+    let suggests = |p: &Place| matches!(p, Place::Ports(ports) if ports.iter().any(|p| *p <= SUGGESTIVE));
+    let silent = *name == *"masscan-banners" && !fleet.targets.iter().any(|t| suggests(&t.place));
+    let unknown = untested.filter(|_| !silent).map(|name| Case { name: name.to_owned(), act: Act::Untested });
     Some(known.chain(unknown).collect())
 }
 
@@ -89,9 +103,19 @@ mod tests {
         for bad in ["connect-hold", "connect-hold:-1", "connect-hold:x", "hold"] {
             assert_eq!(Behaviour::parse(bad), None);
         }
+        let fleet = |port| {
+            let mut fleet = Fleet::default();
+            fleet.stores(&super::super::fleet::pytorch("2.15").unwrap(), None, &[port]).unwrap();
+            fleet
+        };
+        let preset = |name| preset(name, &fleet(29_500));
         assert!(preset("masscan").unwrap().iter().all(|c| c.act != Act::Untested));
         assert!(preset("nessus").unwrap().iter().any(|c| c.act == Act::Untested));
         assert_eq!(preset("nope"), None);
+        // On a store's usual port masscan waits in silence; on others it may speak.
+        assert!(preset("masscan-banners").unwrap().iter().all(|c| c.act != Act::Untested));
+        let low = super::preset("masscan-banners", &fleet(3389)).unwrap();
+        assert!(low.iter().any(|c| c.act == Act::Untested));
         assert!(presets().all(|p| preset(p).is_some() && Behaviour::parse(p).is_none()));
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use assert_cmd::cargo::CommandCargoExt;
 use serde_json::Value;
 
-use super::{Stage, answer, send};
+use super::{Stage, answer, exactly, send};
 
 const CLAIM: &[u8] = b"\x03\0\0\x0b\x06\xe0\0\0\0\0\0";
 
 /// The binary, and where it listens.
-fn start(arguments: &[&str]) -> (Child, Vec<String>, BufReader<std::process::ChildStdout>) {
+pub(super) fn start(arguments: &[&str]) -> (Child, Vec<String>, BufReader<std::process::ChildStdout>) {
     let mut command = Command::cargo_bin("rdzvscope").unwrap();
     let mut child = command.arg("decoy").args(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -28,12 +28,12 @@ fn start(arguments: &[&str]) -> (Child, Vec<String>, BufReader<std::process::Chi
     (child, addresses, out)
 }
 
-fn lines(out: BufReader<std::process::ChildStdout>) -> Vec<Value> {
+pub(super) fn lines(out: BufReader<std::process::ChildStdout>) -> Vec<Value> {
     out.lines().map(|l| serde_json::from_str(&l.unwrap()).unwrap()).collect()
 }
 
 /// Peak resident memory, in kB; 0 where there is no /proc.
-fn peak(child: &Child) -> u64 {
+pub(super) fn peak(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0)
@@ -126,6 +126,46 @@ fn a_crowd_with_huge_claims_stays_within_bounds() {
     assert!(summary["connections"].as_u64().unwrap() >= 400, "{summary}");
     assert!(summary["most_open"].as_u64().unwrap() <= 300 && summary["kills"].as_u64().unwrap() > 10, "{summary}");
     assert_eq!(said.len() as u64, summary["connections"].as_u64().unwrap() + 1);
+}
+
+/// A client gets back what another stored, whole, and what was sent first is done first. (Real clients found both.)
+#[test]
+fn what_was_stored_comes_back_whole_and_in_order() {
+    let string = |b: &[u8]| [&(b.len() as u64).to_le_bytes(), b].concat();
+    let stage = Stage::new("tcpstore:2.1", true);
+    let (mut writer, mut reader) = (stage.connect(), stage.connect());
+    let large: Vec<u8> = (0..3_000_000u32).map(|i| (i >> 7) as u8).collect();
+    assert!(send(&mut writer, &[&[0][..], &string(b"/large"), &string(&large)].concat()));
+    // An answered request after it: all of it has arrived.
+    assert!(send(&mut writer, &[&[4][..], &1u64.to_le_bytes(), &string(b"/large")].concat()));
+    assert_eq!(exactly(&mut writer, 1), [0]);
+    assert!(send(&mut reader, &[&[2][..], &string(b"/large")].concat()));
+    assert!(exactly(&mut reader, 8 + large.len()) == string(&large));
+    for i in 0..2000u32 {
+        let value = i.to_le_bytes();
+        assert!(send(&mut writer, &[&[0][..], &string(b"/k"), &string(&value)].concat()));
+        assert!(send(&mut reader, &[&[4][..], &1u64.to_le_bytes(), &string(b"/k")].concat()));
+        let ready = exactly(&mut reader, 1);
+        assert!(send(&mut reader, &[&[2][..], &string(b"/k")].concat()));
+        if i > 0 || ready == [0] {
+            assert_eq!(exactly(&mut reader, 12), string(&value), "{i}");
+        }
+    }
+    stage.end();
+}
+
+/// The ten minutes of tools/decoy-load.py, in ten seconds.
+#[test]
+fn a_thousand_clients_of_every_bad_kind_for_ten_seconds() {
+    let binary = Command::cargo_bin("rdzvscope").unwrap().get_program().to_owned();
+    let tool = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/decoy-load.py");
+    let output = Command::new("python3").arg(tool).arg(binary).args(["10", "1000"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let summary = said.lines().find_map(|l| l.strip_prefix("summary: ")).unwrap();
+    let summary: Value = serde_json::from_str(summary).unwrap();
+    assert!(summary["most_open"].as_u64() >= Some(900) && summary["kills"].as_u64() > Some(100), "{summary}");
+    assert_eq!(summary["largest_claim_bytes"], 1u64 << 40);
 }
 
 #[test]

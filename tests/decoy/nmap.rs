@@ -12,7 +12,7 @@ use super::Stage;
 
 /// nmap and a quick copy of its probes; says why not.
 #[allow(clippy::print_stderr)]
-fn quick(directory: &Path) -> Option<PathBuf> {
+pub(super) fn quick(directory: &Path) -> Option<PathBuf> {
     let there = Command::new("nmap").arg("--version").output().is_ok_and(|o| o.status.success());
     let Some(file) = ProbeFile::installed().filter(|_| there) else {
         eprintln!("SKIPPED: nmap is not installed");

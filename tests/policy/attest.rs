@@ -27,7 +27,7 @@ fn a_file_for_the_approval_of_a_scan() {
     for part in [
         "**Verdict.** KILLS",
         "**Profile.** Tried: payload",
-        "**Scope.** The policies leave alone the ports 29500 and the hosts",
+        "**Scope.** The policies leave alone the port 29500 and the hosts",
         "last seen 2026-11-29T11:2",
         "## Residual risk",
         "kernels that grant the claim",
