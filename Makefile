@@ -31,6 +31,9 @@ build: setup-build
 
 demo: build
 	$(BIN) analyze $(DEMO) --exit-zero
+	@echo
+	@echo "That was: rdzvscope analyze CAPTURES --oom LOGS --hosts HOSTS. The program is $(BIN); make install puts it in place,"
+	@echo "and docs/quickstart.md goes on from here."
 
 test: setup-test
 	$(CARGO) test --locked --all-targets
@@ -70,6 +73,7 @@ dist-aarch64-musl: setup-dist
 
 # Tries what `dist` made: the tarball in an empty root, the .deb in a new Debian. Needs root.
 dist-smoke:
+	@sh tools/setup.sh smoke
 	bash tools/dist-smoke.sh dist
 
 # Source with all it depends on, in one tarball: docs/install.md says how it is built without a network.

@@ -1,9 +1,10 @@
 #!/bin/sh
-# setup.sh build|test|dist: installs what is missing, by the package manager, on Debian and its relatives.
+# setup.sh build|test|dist|smoke: installs what is missing, by the package manager, on Debian and its relatives.
 #
 # build: a C compiler (zstd and xz are compiled in) and libpcap's headers. test: besides, the programs that tests compare
 # with (tshark, nmap, tcpdump, nft, masscan, suricata), that feed it (tcpreplay, pdsh) or that tests run on (python3, ip,
-# setpriv). dist: what packages are made with. Tests skip a comparison, and say so, where its program is missing.
+# setpriv). dist: what packages are made with. smoke: what they are tried in. Tests skip a comparison, and say so, where its
+# program is missing.
 set -eu
 
 want="${1:-build}"
@@ -45,6 +46,12 @@ if [ "$want" = dist ]; then
     need dpkg-source dpkg-dev
     need rpmbuild rpm
     need xz xz-utils
+fi
+
+if [ "$want" = smoke ]; then
+    need ip iproute2
+    need debootstrap debootstrap
+    need rpm rpm
 fi
 
 if [ -n "$missing" ]; then

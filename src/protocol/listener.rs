@@ -396,7 +396,8 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
         .collect();
     closings.sort_by_key(|(t, r)| (*t, r.server_close_packet));
     // The last connection that a life accepted, and the first that was refused after it.
-    let mut lives: Vec<(Timestamp, Option<(Timestamp, &FlowRecord)>)> = Vec::new();
+    type Life<'a> = (Timestamp, Option<(Timestamp, &'a FlowRecord)>);
+    let mut lives: Vec<Life<'_>> = Vec::new();
     for refusal in &refusals {
         let before = accepts.partition_point(|a| *a < refusal.0);
         let Some(accept) = before.checked_sub(1).and_then(|i| accepts.get(i)) else { continue };
@@ -407,7 +408,7 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
     if let Some(last) = accepts.last().filter(|last| lives.last().is_none_or(|(a, _)| a != *last)) {
         lives.push((*last, None));
     }
-    let of_life = |(n, (accept, refusal)): (usize, &(Timestamp, Option<(Timestamp, &FlowRecord)>))| {
+    let of_life = |(n, (accept, refusal)): (usize, &Life<'_>)| {
         let until = refusal.map_or(Timestamp::MAX, |r| r.0);
         let from = closings.partition_point(|(t, _)| t <= accept);
         let to = closings.partition_point(|(t, _)| *t <= until);
