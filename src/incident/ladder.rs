@@ -34,7 +34,7 @@ impl Ladder {
         let to = to.min(self.steps.first().map_or(0, Vec::len));
         let mut at = from;
         while at < to {
-            let mut k = (0..self.steps.len()).rev().find(|k| at % (1 << k) == 0 && at + (1 << k) <= to)?;
+            let mut k = (0..self.steps.len()).rev().find(|k| at.is_multiple_of(1 << k) && at + (1 << k) <= to)?;
             if !self.holds(k, at, sizes) {
                 at += 1 << k;
                 continue;
@@ -54,7 +54,7 @@ impl Ladder {
     pub(crate) fn last(&self, from: usize, to: usize, sizes: (u64, u64)) -> Option<usize> {
         let mut end = to.min(self.steps.first().map_or(0, Vec::len));
         while end > from {
-            let fits = |k: &usize| end % (1 << k) == 0 && end.checked_sub(1 << k).is_some_and(|at| at >= from);
+            let fits = |k: &usize| end.is_multiple_of(1 << k) && end.checked_sub(1 << k).is_some_and(|at| at >= from);
             let mut k = (0..self.steps.len()).rev().find(fits)?;
             if !self.holds(k, end - (1 << k), sizes) {
                 end -= 1 << k;
