@@ -12,7 +12,7 @@ INCIDENT := testdata/incident-torch1.13
 DEMO     := $(INCIDENT)/node-a.pcap $(INCIDENT)/node-b.pcap $(INCIDENT)/node-c.pcap \
             --oom $(INCIDENT)/logs --hosts testdata/hosts --boot node-a=2026-11-29T11:12:08Z
 
-.PHONY: help demo build test lint bench fuzz-smoke install uninstall clean setup-build setup-test \
+.PHONY: help demo build test lint bench scale fuzz-smoke install uninstall clean setup-build setup-test \
         setup-dist dist dist-musl dist-aarch64 dist-aarch64-musl dist-smoke vendor image deny doc
 
 help:
@@ -46,6 +46,10 @@ lint:
 # Ratios against other readers of the same file, in one run; never absolute times.
 bench: build
 	sh tools/bench.sh $(BIN)
+
+# Time and memory at a quarter, half and all of a cluster of 10 000 hosts with a million kills and as many findings.
+scale: build
+	sh tools/scale.sh $(BIN)
 
 # A minute for each fuzz target; needs the nightly toolchain and cargo-fuzz.
 FUZZ_SECONDS ?= 60

@@ -125,7 +125,7 @@ fn a_case_can_be_checked_copied_and_looked_at() {
     assert_eq!(run(&["compact", text(&case)]).0, 0);
     let (status, info) = run(&["info", "--json", text(&copy)]);
     let info: Value = serde_json::from_str(&info).unwrap();
-    assert_eq!((status, &info["captures"], &info["schema"]), (0, &Value::from(1), &Value::from(2)));
+    assert_eq!((status, &info["captures"], &info["schema"]), (0, &Value::from(1), &Value::from(3)));
     assert_eq!(told(&["report", "--case", text(&copy)]).0, 1);
 
     let missing = directory.path().join("missing.db");

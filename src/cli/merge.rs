@@ -50,10 +50,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
     interval: f64,
     /// How long what was taken is kept
-    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = args::duration, hide_short_help = true)]
     keep: f64,
     /// How large the case may grow
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = args::size)]
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = args::size, hide_short_help = true)]
     case_max: u64,
     #[command(flatten)]
     alerts: AlertArgs,
