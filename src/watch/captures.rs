@@ -338,8 +338,13 @@ impl Shelf {
     }
 }
 
+/// Whether what was read is what was looked at before. A file that was packed or removed meanwhile was read from the
+/// handle that was open: that is what it held.
 fn unchanged(path: &Path, head: &Head) -> bool {
-    Head::read(path).is_ok_and(|now| head.hash(head.length()).is_some_and(|hash| now.is(head.length(), &hash)))
+    match Head::read(path) {
+        Ok(now) => head.hash(head.length()).is_some_and(|hash| now.is(head.length(), &hash)),
+        Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 fn write(case: &mut Case, row: &mut CaptureRow, intake: &mut Intake) -> Result<(), WatchError> {
