@@ -292,12 +292,12 @@ def fill(traffic, metrics):
     return False
 
 
-def figures_of_memory(binary, minutes, place):
+def figures_of_memory(binary, minutes, limit, pps, place):
     traffic = os.path.join(place, "memory.pcap")
     metrics = os.path.join(place, "memory.prom")
     write_traffic(traffic, 200, 20)
-    child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--metrics", metrics],
-                             stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--memory", limit,
+                              "--metrics", metrics], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     time.sleep(2)
     print(f"memory: start {memory_of(child.pid):.1f} MiB", flush=True)
     # What is kept grows up to a bound (--memory for flows, --case-max): first that is reached, then it must stay as it is.
@@ -307,7 +307,7 @@ def figures_of_memory(binary, minutes, place):
           f"{gauge(metrics, 'rdzvscope_packets_total')} packets", flush=True)
     for minute in range(1, minutes + 1):
         # Other addresses in every pass over the file: ever new flows.
-        replay(traffic, 5000, 58, ("--unique-ip",))
+        replay(traffic, pps, 58, ("--unique-ip",))
         samples.append(memory_of(child.pid))
         print(f"memory: {minute} min {samples[-1]:.1f} MiB, {gauge(metrics, 'rdzvscope_packets_total')} packets",
               flush=True)
@@ -423,6 +423,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", default="target/release/rdzvscope")
     parser.add_argument("--minutes", type=int, default=10)
+    parser.add_argument("--memory", default="256M", help="--memory of live, for the figures of memory")
+    parser.add_argument("--pps", type=int, default=5000, help="the load of these figures")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0,
                         help="of a processor that tcpdump and live get: a small one finds a limit below the sender's")
@@ -441,7 +443,7 @@ def main():
             if "lag" in a.what:
                 figures_of_lag(binary, place)
             if "memory" in a.what:
-                figures_of_memory(binary, a.minutes, place)
+                figures_of_memory(binary, a.minutes, a.memory, a.pps, place)
     finally:
         teardown()
 
