@@ -277,33 +277,37 @@ def gauge(path, name):
     return int(found[1]) if found else 0
 
 
-def fill(traffic, metrics, budget):
-    """Sends as fast as it goes until the case is as full as it gets; whether it got there within five minutes."""
-    begun = time.time()
+def fill(traffic, metrics):
+    """Sends as fast as it goes until as much is kept as ever will be (the oldest goes for the newest); whether it got
+    there within five minutes."""
+    begun, largest, still = time.time(), 0, 0
     while time.time() - begun < 300:
-        replay(traffic, None, 10, ("--unique-ip",))
-        time.sleep(1)
-        if gauge(metrics, "rdzvscope_case_size_bytes") > 0.8 * budget:
+        replay(traffic, None, 8, ("--unique-ip",))
+        time.sleep(4)
+        size = gauge(metrics, "rdzvscope_case_size_bytes")
+        still = still + 1 if size < largest * 1.03 else 0
+        largest = max(largest, size)
+        if still >= 3:
             return True
     return False
 
 
-def figures_of_memory(binary, minutes, place):
+def figures_of_memory(binary, minutes, limit, pps, place):
     traffic = os.path.join(place, "memory.pcap")
     metrics = os.path.join(place, "memory.prom")
     write_traffic(traffic, 200, 20)
-    child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--metrics", metrics],
-                             stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--memory", limit,
+                              "--metrics", metrics], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     time.sleep(2)
     print(f"memory: start {memory_of(child.pid):.1f} MiB", flush=True)
-    # What is kept grows up to --case-max (64 MiB, in memory here): first that is filled, then it must stay as it is.
-    full = fill(traffic, metrics, 64 << 20)
+    # What is kept grows up to a bound (--memory for flows, --case-max): first that is reached, then it must stay as it is.
+    full = fill(traffic, metrics)
     samples = [memory_of(child.pid)]
-    print(f"memory: {'the case is full' if full else 'the case is not full yet'}: {samples[0]:.1f} MiB, "
+    print(f"memory: {'as much is kept as ever will be' if full else 'what is kept still grows'}: {samples[0]:.1f} MiB, "
           f"{gauge(metrics, 'rdzvscope_packets_total')} packets", flush=True)
     for minute in range(1, minutes + 1):
         # Other addresses in every pass over the file: ever new flows.
-        replay(traffic, 5000, 58, ("--unique-ip",))
+        replay(traffic, pps, 58, ("--unique-ip",))
         samples.append(memory_of(child.pid))
         print(f"memory: {minute} min {samples[-1]:.1f} MiB, {gauge(metrics, 'rdzvscope_packets_total')} packets",
               flush=True)
@@ -386,11 +390,11 @@ def figures_of_lag(binary, place):
     child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--metrics", metrics, *more],
                              stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     time.sleep(2)
-    fill(traffic, metrics, 64 << 20)
+    fill(traffic, metrics)
     finish(child)
     all = lags(binary, 10, 3.0, more)
     if all:
-        print(f"lag: {len(all)} of 10 strays told, with a case of {os.path.getsize(case) >> 20} MiB: "
+        print(f"lag: {len(all)} of 10 strays told, with a full case ({os.path.getsize(case) >> 20} MiB): "
               f"median {statistics.median(all):.2f} s, worst {all[-1]:.2f} s", flush=True)
     else:
         print("lag: with a full case: nothing was told")
@@ -419,6 +423,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", default="target/release/rdzvscope")
     parser.add_argument("--minutes", type=int, default=10)
+    parser.add_argument("--memory", default="256M", help="--memory of live, for the figures of memory")
+    parser.add_argument("--pps", type=int, default=5000, help="the load of these figures")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0,
                         help="of a processor that tcpdump and live get: a small one finds a limit below the sender's")
@@ -437,7 +443,7 @@ def main():
             if "lag" in a.what:
                 figures_of_lag(binary, place)
             if "memory" in a.what:
-                figures_of_memory(binary, a.minutes, place)
+                figures_of_memory(binary, a.minutes, a.memory, a.pps, place)
     finally:
         teardown()
 

@@ -106,6 +106,28 @@ impl Case {
         Ok(self.used()? >= limits.size)
     }
 
+    /// Lets the oldest go where more than `most` flows are held: who concludes from a case holds all of them in memory,
+    /// however small they are packed.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn prune_flows(&mut self, most: u64) -> Result<Pruned, CaseError> {
+        let held: i64 = self
+            .db
+            .query_row("SELECT count(*) FROM flow", [], |r| r.get(0))
+            .map_err(self.failed("cannot read the case"))?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        if held <= most {
+            return Ok(Pruned::default());
+        }
+        // A tenth more than must be, so that the next packet is not the next time.
+        let cutoff: i64 = self
+            .db
+            .query_row("SELECT last FROM flow ORDER BY last LIMIT 1 OFFSET ?1", [held - most / 10 * 9], |r| r.get(0))
+            .map_err(self.failed("cannot read the case"))?;
+        self.transaction("cannot prune the case", |tx| forget(tx, cutoff))
+    }
+
     pub(super) fn used(&self) -> Result<u64, CaseError> {
         let (page, pages, free): (i64, i64, i64) =
             (self.pragma("page_size")?, self.pragma("page_count")?, self.pragma("freelist_count")?);

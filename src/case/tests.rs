@@ -191,3 +191,21 @@ fn log_lines_and_evidence_are_let_go_with_the_rest() {
     let oldest: i64 = case.db.query_row("SELECT min(last) FROM evidence", [], |r| r.get(0)).unwrap();
     assert!(oldest > 29 * day);
 }
+
+#[test]
+fn the_oldest_flows_go_where_there_are_too_many() {
+    let mut case = Case::in_memory().unwrap();
+    case.transaction("t", |tx| {
+        let set = super::new_set(tx, &("d".into(), "s".into()))?;
+        for i in 0..1000i64 {
+            let sql = "INSERT INTO flow (set_id, capture_id, packet, last, data) VALUES (?1, 1, ?2, ?2, x'00')";
+            tx.execute(sql, rusqlite::params![set, i])?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert!(case.prune_flows(1000).unwrap().is_nothing());
+    assert_eq!(case.prune_flows(500).unwrap().flows, 550);
+    assert_eq!(case.info().unwrap().flows, 450);
+    assert!(case.prune_flows(500).unwrap().is_nothing());
+}

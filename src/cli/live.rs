@@ -23,6 +23,8 @@ use crate::report::model::Report;
 use crate::watch::{Lock, withheld_counts};
 use crate::words::Severity;
 
+/// Time from one look at what came to the next.
+const TICK: Duration = Duration::from_millis(500);
 /// Time between two writings of the metrics.
 const METRICS: Duration = Duration::from_secs(10);
 
@@ -176,8 +178,7 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         if last {
             return Ok(Exit::of(flagged, trouble, false, false, false));
         }
-        let rest = Duration::from_millis(500).max(from.elapsed().saturating_mul(4));
-        let until = Instant::now() + rest;
+        let until = from + TICK;
         let over = || a.duration.is_some_and(|d| begun.elapsed().as_secs_f64() >= d) || stop.load(Ordering::Relaxed);
         while Instant::now() < until && !over() {
             std::thread::sleep(Duration::from_millis(50));

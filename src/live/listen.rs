@@ -16,6 +16,10 @@ const LONGEST_REST: Duration = Duration::from_millis(20);
 /// Milliseconds after which the kernel hands over a block of packets that is not full yet.
 const HANDED_OVER_MS: i32 = 50;
 
+/// Bytes that wait to be taken into the case beyond which nothing more is read: the kernel drops what finds no room, and
+/// counts it.
+const MOST_PENDING: usize = 64 << 20;
+
 /// How an interface is listened to.
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
@@ -98,8 +102,17 @@ impl Listener {
         let mut number = 0;
         let mut dropped = (0u32, 0u32);
         let mut rest = SHORTEST_REST;
+        let mut full = false;
         while !stop.load(Ordering::Relaxed) {
             let mut ended = None;
+            if full {
+                std::thread::sleep(LONGEST_REST);
+                let Ok(desk) = desk.lock() else { return };
+                full = desk.intake.pending() > MOST_PENDING;
+                if full {
+                    continue;
+                }
+            }
             match self.capture.next_packet() {
                 Ok(p) => {
                     rest = SHORTEST_REST;
@@ -116,6 +129,7 @@ impl Listener {
                     let Ok(mut desk) = desk.lock() else { return };
                     desk.summary.count(time, p.header.caplen, p.header.len);
                     desk.intake.packet(id, &packet);
+                    full = desk.intake.pending() > MOST_PENDING;
                     let (snaplen, name) = (self.snaplen, self.name.as_str());
                     let failure = desk.ring.as_mut().and_then(|r| r.write(&packet, snaplen, name).err());
                     if let Some(e) = failure {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use super::error::LiveError;
 use super::filter::Widening;
@@ -20,6 +21,11 @@ use crate::net::Endpoint;
 use crate::time::Timestamp;
 use crate::watch::{conclude, told};
 use crate::words::Severity;
+
+/// Memory that a flow takes while it is concluded from, about: the flows that are kept are `--memory` divided by it.
+const FLOW_MEMORY: u64 = 4096;
+/// Packets after which flows are counted: there are no more than packets.
+const COUNT_EVERY: u64 = 10_000;
 
 /// What one tick came to.
 #[derive(Debug, Default)]
@@ -57,6 +63,10 @@ pub struct Station {
     posts: Vec<Post>,
     stop: Arc<AtomicBool>,
     limits: Limits,
+    /// When it was concluded last, and how long that took.
+    concluded: Option<(Instant, Duration)>,
+    /// Packets since flows were counted.
+    since_counted: u64,
     widening: Widening,
     /// The filter is the user's own, and stays as it is.
     own_filter: bool,
@@ -125,7 +135,7 @@ impl Station {
             };
             posts.push(Post { name, row, desk, thread: Some(thread), drops: 0, said: None, left_out: 0 });
         }
-        Ok(Station { case, options, posts, stop, limits, widening, own_filter })
+        Ok(Station { case, options, posts, stop, limits, concluded: None, since_counted: 0, widening, own_filter })
     }
 
     /// Takes what came, concludes, and says what is new.
@@ -187,7 +197,11 @@ impl Station {
                 save_capture(tx, row)
             })?;
         }
-        if self.case.is_fresh()? {
+        // What came is kept at once; concluding from all that is kept takes longer the more it is, and may take a third of a
+        // processor.
+        let due = self.concluded.is_none_or(|(at, took)| at.elapsed() >= took * 2);
+        if (due || self.stop.load(Ordering::Relaxed)) && self.case.is_fresh()? {
+            let begun = Instant::now();
             let posts: BTreeMap<i64, Arc<Mutex<Desk>>> =
                 self.posts.iter().map(|p| (p.row.set, Arc::clone(&p.desk))).collect();
             let analysis = conclude(&mut self.case, &self.options, &mut |set, listeners| {
@@ -203,8 +217,15 @@ impl Station {
             if tick.fresh.iter().any(|t| t.kind == "incident" || t.rank >= Severity::Warning as i64) {
                 self.keep_packets(&mut tick);
             }
+            self.concluded = Some((Instant::now(), begun.elapsed()));
         }
-        if !self.case.prune(&self.limits, now)?.is_nothing() {
+        let mut pruned = !self.case.prune(&self.limits, now)?.is_nothing();
+        self.since_counted += tick.packets;
+        if self.since_counted >= COUNT_EVERY {
+            self.since_counted = 0;
+            pruned |= !self.case.prune_flows(self.options.memory / FLOW_MEMORY)?.is_nothing();
+        }
+        if pruned {
             self.renew()?;
         }
         Ok(tick)
