@@ -127,7 +127,8 @@ impl Network {
     pub fn parent(&self) -> Option<Network> {
         let least = if self.address.is_v4() { 96 } else { 0 };
         let prefix = self.prefix.checked_sub(1).filter(|p| *p >= least)?;
-        Some(Network { address: self.ends().0, prefix })
+        let wide = Network { address: self.address, prefix };
+        Some(Network { address: wide.ends().0, prefix })
     }
 
     /// Whether the address lies in it.

@@ -16,19 +16,22 @@ use crate::prescan::{Fleet, ProbeFile};
 /// A policy has at most this many bytes when it is read again.
 const MAX_POLICY: u64 = 16 << 20;
 
+/// What is tried: a policy is about the fleet, whatever is scanned.
+const TRIAL: [&str; 6] = ["probes", "profile", "payload", "capture", "behaviour", "write_probes"];
+
 /// Flags of `prescan` about policies.
 #[derive(clap::Args, Debug)]
 pub(super) struct PolicyArgs {
     /// Write a policy that leaves the fleet alone, instead of asking: for nmap, nmap-hosts, nmap-detection, masscan,
     /// naabu, nessus, tenable, tenable-ports, qualys, qualys-ports, openvas, openvas-hosts, nftables, kubernetes,
     /// suricata, zeek
-    #[arg(long, value_name = "PRODUCT", value_parser = product)]
+    #[arg(long, value_name = "PRODUCT", value_parser = product, conflicts_with_all = TRIAL)]
     pub(super) policy: Option<Product>,
     /// Write all of them into a new directory
-    #[arg(long, value_name = "DIR", conflicts_with = "policy")]
+    #[arg(long, value_name = "DIR", conflicts_with = "policy", conflicts_with_all = TRIAL)]
     pub(super) policy_dir: Option<PathBuf>,
     /// Whether this policy, or directory of policies, still covers the fleet: 0 yes, 1 it has outgrown it
-    #[arg(long, value_name = "OLD", conflicts_with = "policy_dir")]
+    #[arg(long, value_name = "OLD", conflicts_with = "policy_dir", conflicts_with_all = TRIAL)]
     pub(super) check: Option<PathBuf>,
     /// Networks of training hosts (may repeat; lists allowed)
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
@@ -54,10 +57,11 @@ impl PolicyArgs {
         fleet: &Fleet,
         inventory: Option<&Value>,
         scanner: Option<Address>,
+        fixed: &[u16],
         source: String,
     ) -> Scope {
         let scanners: Vec<Network> = scanner.map(Network::of).into_iter().collect();
-        let mut scope = Scope::new(fleet, inventory, &self.net, &scanners);
+        let mut scope = Scope::new(fleet, inventory.map(|d| (d, fixed)), &self.net, &scanners);
         scope.date = chrono::Utc::now().format("%Y-%m-%d").to_string();
         scope.source = source;
         let file = ProbeFile::installed().and_then(|p| ProbeFile::read(&p).ok());
@@ -221,7 +225,7 @@ fn check(path: &Path, product: Option<Product>, scope: &Scope, quiet: bool) -> a
         for what in &lacks {
             writeln!(out, "  {what}")?;
         }
-        let stale = nets::list(&stale(&coverage, scope), ", ");
+        let stale = nets::some(&stale(&coverage, scope));
         if lacks.is_empty() && !stale.is_empty() {
             writeln!(out, "  it leaves {stale} alone, where nothing of the fleet was seen")?;
         }
@@ -234,6 +238,6 @@ fn check(path: &Path, product: Option<Product>, scope: &Scope, quiet: bool) -> a
 
 /// Hosts that are left alone, and of which none belongs to the fleet: a gap in the scan that nobody needs any more.
 fn stale(coverage: &Coverage, scope: &Scope) -> Vec<Network> {
-    let needed = |n: &Network| scope.hosts.iter().chain(&scope.members).any(|h| h.covers(n) || n.covers(h));
+    let needed = |n: &Network| nets::touches(&scope.hosts, n) || nets::touches(&scope.members, n);
     coverage.hosts.iter().filter(|n| !needed(n)).copied().collect()
 }

@@ -65,7 +65,7 @@ pub(super) struct Args {
     /// The listeners of a case file, or of a report that analyze --format json wrote
     #[arg(long, value_name = "CASE|JSON")]
     inventory: Option<PathBuf>,
-    /// Ports of the stores [default: 29500,29400,23456]
+    /// Ports of the stores [default: 29500,29400,23456]; of an inventory, ports that are always the same
     #[arg(long, value_name = "LIST", value_parser = args::ports, hide_short_help = true)]
     port: Vec<std::vec::Vec<u16>>,
     /// RAM and swap of the hosts
@@ -138,7 +138,8 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     }
     let document = a.inventory.as_deref().map(inventory::load).transpose()?;
     let fleet = fleet(&a, document.as_ref())?;
-    let scope = a.policies.scope(&fleet, document.as_ref(), a.source.map(Into::into), source(&a));
+    let fixed: Vec<u16> = a.port.iter().flatten().copied().collect();
+    let scope = a.policies.scope(&fleet, document.as_ref(), a.source.map(Into::into), &fixed, source(&a));
     if a.policies.wanted() {
         return a.policies.run(&scope, a.output.as_deref(), a.quiet);
     }

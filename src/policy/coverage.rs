@@ -79,6 +79,8 @@ impl Coverage {
             Product::Zeek => read::zeek(text, &mut coverage)?,
         }
         coverage.hosts = aggregate(coverage.hosts);
+        coverage.members = coverage.members.map(aggregate);
+        coverage.scanners = coverage.scanners.map(aggregate);
         Ok(coverage)
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::nets::list;
+use super::nets::some;
 use super::product::{PolicyError, Product};
 use super::scope::Scope;
 use crate::prescan::{Act, Advice, Board, Fleet, Grade};
@@ -116,7 +116,7 @@ fn scope(s: &Scope) -> String {
         parts.push(format!("the port{} {}", if one { "" } else { "s" }, s.ports.text()));
     }
     if !s.hosts.is_empty() {
-        parts.push(format!("the hosts {} whole", list(&s.hosts, ", ")));
+        parts.push(format!("the hosts {} whole", some(&s.hosts)));
     }
     let mut text = format!(
         "The policies leave alone {}.",

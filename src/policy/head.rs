@@ -1,6 +1,6 @@
 //! What stands above every policy: when it was made, of what, what it covers, what it costs.
 
-use super::nets::list;
+use super::nets::some;
 use super::product::Product;
 use super::scope::Scope;
 
@@ -56,7 +56,7 @@ fn covers(product: Product, scope: &Scope) -> String {
         roles.dedup();
         parts.push(format!(
             "the hosts {} whole, because the kernel chose the ports of their listeners ({}) and the next ones will be others",
-            list(&scope.hosts, ", "),
+            some(&scope.hosts),
             roles.join(", ")
         ));
     } else if !product.excludes_hosts() && product.excludes_ports() && scope.all_ports() != scope.ports {

@@ -23,22 +23,40 @@ pub fn aggregate(all: impl IntoIterator<Item = Network>) -> Vec<Network> {
     stack
 }
 
-/// Whether the networks hold all of `one`, which may take several of them.
+/// Those of aggregated networks that end at `one` or behind it.
+fn from<'a>(all: &'a [Network], one: &Network) -> &'a [Network] {
+    let first = one.ends().0;
+    all.get(all.partition_point(|n| n.ends().1 < first)..).unwrap_or_default()
+}
+
+/// Whether aggregated networks hold all of `one`, which may take several of them.
 pub fn covers(all: &[Network], one: &Network) -> bool {
     let (mut next, last) = one.ends();
-    for network in aggregate(all.iter().copied()) {
+    for network in from(all, one) {
         let (from, to) = network.ends();
         if from > next {
             return false;
         }
-        if to >= next {
-            if to >= last {
-                return true;
-            }
-            next = Address(to.0.saturating_add(1));
+        if to >= last {
+            return true;
         }
+        next = Address(to.0.saturating_add(1));
     }
     false
+}
+
+/// Whether aggregated networks hold anything of `one`.
+pub fn touches(all: &[Network], one: &Network) -> bool {
+    from(all, one).first().is_some_and(|n| n.ends().0 <= one.ends().1)
+}
+
+/// The first of many, for people.
+pub fn some(all: &[Network]) -> String {
+    const MOST: usize = 8;
+    match all.len().checked_sub(MOST).filter(|n| *n > 1) {
+        Some(more) => format!("{} and {more} more", list(all.get(..MOST).unwrap_or_default(), ", ")),
+        None => list(all, ", "),
+    }
 }
 
 /// Those of one family: IPv4, or IPv6.
@@ -73,8 +91,11 @@ mod tests {
 
     #[test]
     fn several_may_hold_one() {
-        assert!(covers(&nets("192.0.2.0/25 192.0.2.128/25"), &"192.0.2.0/24".parse().unwrap()));
+        assert!(covers(&nets("192.0.2.0/25 192.0.2.128/26 192.0.2.192/26"), &"192.0.2.0/24".parse().unwrap()));
         assert!(!covers(&nets("192.0.2.0/25 192.0.2.129"), &"192.0.2.0/24".parse().unwrap()));
         assert!(!covers(&[], &"192.0.2.1".parse().unwrap()));
+        let two = nets("192.0.2.0/25 192.0.2.192/26");
+        assert!(touches(&two, &"192.0.2.0/24".parse().unwrap()) && touches(&two, &"192.0.2.200".parse().unwrap()));
+        assert!(!touches(&two, &"192.0.2.128/26".parse().unwrap()) && !touches(&two, &"192.0.3.0".parse().unwrap()));
     }
 }

@@ -62,8 +62,14 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// From servers that were named, from the document of an inventory, and from networks.
-    pub fn new(fleet: &Fleet, inventory: Option<&Value>, networks: &[Network], scanners: &[Network]) -> Scope {
+    /// From servers that were named; from the document of an inventory, and the ports in it that are known to be fixed though the kernel
+    /// could have chosen them; and from networks.
+    pub fn new(
+        fleet: &Fleet,
+        inventory: Option<(&Value, &[u16])>,
+        networks: &[Network],
+        scanners: &[Network],
+    ) -> Scope {
         let mut scope = Scope { scanners: aggregate(scanners.iter().copied()), ..Scope::default() };
         scope.named = aggregate(networks.iter().copied());
         let mut members: Vec<Network> = networks.to_vec();
@@ -74,8 +80,8 @@ impl Scope {
                 Place::Ephemeral => scope.listeners.push(of(None, true)),
             }
         }
-        if let Some(document) = inventory {
-            scope.inventory(document, &mut members);
+        if let Some((document, fixed)) = inventory {
+            scope.inventory(document, fixed, &mut members);
         }
         scope.listeners.sort();
         scope.listeners.dedup();
@@ -98,7 +104,7 @@ impl Scope {
         scope
     }
 
-    fn inventory(&mut self, document: &Value, members: &mut Vec<Network>) {
+    fn inventory(&mut self, document: &Value, fixed: &[u16], members: &mut Vec<Network>) {
         let address = |text: &Value| -> Option<Address> {
             let text = text.as_str()?;
             let ip: std::net::IpAddr = text.parse().ok()?;
@@ -118,7 +124,8 @@ impl Scope {
             }
             let role = crate::report::escape::clean(l["role"].as_str().unwrap_or("listener").as_bytes(), 24);
             let role = if protocol == "gloo" { format!("gloo {role}") } else { role };
-            let ephemeral = protocol != "tcpstore" && port >= EPHEMERAL.0 || chosen(port);
+            let moves = chosen(port) || (protocol != "tcpstore" && port >= EPHEMERAL.0);
+            let ephemeral = moves && !fixed.contains(&port);
             self.listeners.push(Listener { address: Some(address), port: Some(port), role, ephemeral });
             members.push(Network::of(address));
             let seen = l["last_seen"].as_str().map(whole_seconds);
@@ -191,13 +198,16 @@ mod tests {
             {"address": "192.0.2.99", "port": 22, "protocol": "unknown"}],
             "jobs": [{"participants": [{"address": "192.0.2.14"}]}],
             "communicators": [{"ranks": [{"address": "192.0.2.15:4444"}]}]});
-        let scope = Scope::new(&Fleet::default(), Some(&document), &[], &[]);
+        let scope = Scope::new(&Fleet::default(), Some((&document, &[])), &[], &[]);
         assert_eq!(scope.ports.text(), "29500");
         assert_eq!(list(&scope.hosts, " "), "192.0.2.12/31");
         assert_eq!(list(&scope.members, " "), "192.0.2.11 192.0.2.12/30");
         assert_eq!(list(&scope.fixed_hosts(), " "), "192.0.2.11");
         assert_eq!((scope.on_loopback, scope.last_seen.as_deref()), (1, Some("2026-11-29T11:21:00Z")));
         assert!(scope.nowhere().is_empty() && scope.has_ephemeral());
+        // A port that somebody has set is none that the kernel chose.
+        let set = Scope::new(&Fleet::default(), Some((&document, &[33281, 45999])), &[], &[]);
+        assert_eq!((set.ports.text().as_str(), set.hosts.len()), ("29500,33281,45999", 0));
     }
 
     #[test]

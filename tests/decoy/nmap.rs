@@ -57,7 +57,7 @@ fn seen(entries: &[Entry]) -> Vec<String> {
     entries.into_iter().map(name).collect()
 }
 
-fn predicted(fleet: &Fleet, options: &str, probes: &Path, port: u16) -> Vec<(String, bool)> {
+pub(super) fn predicted(fleet: &Fleet, options: &str, probes: &Path, port: u16) -> Vec<(String, bool)> {
     let profile = Profile::parse(&format!("nmap {options} -p {port} 127.0.0.1")).unwrap();
     let plan = Plan::new(ProbeFile::read(probes).unwrap(), Some(profile), fleet);
     let name = |probe: &str| match probe {

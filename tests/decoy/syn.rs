@@ -5,10 +5,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use assert_cmd::cargo::CommandCargoExt;
+use rdzvscope::prescan::{Fleet, pytorch};
 use serde_json::Value;
 
 use super::crowd::{lines, peak, start};
-use super::nmap::quick;
+use super::nmap::{predicted, quick};
 
 /// Whether nmap may make packets of its own here; says why not.
 #[allow(clippy::print_stderr)]
@@ -41,6 +42,27 @@ fn scanned(part: &str, options: &[&str]) -> (Vec<Value>, u64) {
     (said, memory)
 }
 
+/// What arrived, in order: names of probes; of what nmap's own scripts send, protocol and length.
+fn sequence(lines: &[Value]) -> Vec<String> {
+    let mut all: Vec<&Value> = lines.iter().filter(|l| l["type"] == "connection").collect();
+    all.sort_by_key(|l| l["number"].as_u64());
+    let name = |l: &Value| match l["nmap_probe"].as_str() {
+        Some(probe) => probe.to_owned(),
+        None => format!("{} {}", l["stray"].as_str().unwrap(), l["received_bytes"]),
+    };
+    all.into_iter().map(name).collect()
+}
+
+/// What was said beforehand of that scan: all but the SYNs, which no process sees.
+fn foreseen(probes: &str, lines: &[Value]) -> Vec<String> {
+    let listen = lines.iter().find_map(|l| l["listen"].as_str()).unwrap();
+    let port: u16 = listen.rsplit_once(':').unwrap().1.parse().unwrap();
+    let mut fleet = Fleet::default();
+    fleet.stores(&pytorch("1.13").unwrap(), None, &[port]).unwrap();
+    let all = predicted(&fleet, "-sS -sV", probes.as_ref(), port);
+    all.into_iter().map(|p| p.0).filter(|n| !n.starts_with("port scan")).collect()
+}
+
 fn killing(lines: &[Value]) -> Vec<&str> {
     let mut all: Vec<&Value> = lines.iter().filter(|l| l["type"] != "summary" && l["kills"] == true).collect();
     all.sort_by_key(|l| l["number"].as_u64());
@@ -53,6 +75,7 @@ fn a_syn_and_version_scan_kills_an_old_store_alone() {
     let Some(probes) = quick(directory.path()).filter(|_| privileged()) else { return };
     let probes = probes.to_str().unwrap();
     let (old, memory) = scanned("tcpstore:1.13", &["-sS", "-sV", "--versiondb", probes]);
+    assert_eq!(sequence(&old), foreseen(probes, &old));
     assert_eq!(killing(&old), ["TerminalServerCookie", "TerminalServer"]);
     let claims: Vec<u64> =
         old.iter().filter(|l| l["kills"] == true).filter_map(|l| l["allocates_bytes"].as_u64()).collect();
