@@ -38,10 +38,10 @@ pub(super) fn next(e: &anyhow::Error) -> Option<&'static str> {
         };
     }
     #[cfg(feature = "live")]
-    if let Some(crate::live::LiveError::Open { source, .. }) = e.chain().find_map(|c| c.downcast_ref()) {
-        if source.to_string().contains("No such device") {
-            return Some("ip -br link lists interfaces; -i any listens to all of them");
-        }
+    if let Some(crate::live::LiveError::Open { source, .. }) = e.chain().find_map(|c| c.downcast_ref())
+        && source.to_string().contains("No such device")
+    {
+        return Some("ip -br link lists interfaces; -i any listens to all of them");
     }
     let kind = e.chain().find_map(|c| c.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
     match kind {
