@@ -13,11 +13,11 @@ INCIDENT := testdata/incident-torch1.13
 DEMO     := $(INCIDENT)/node-a.pcap $(INCIDENT)/node-b.pcap $(INCIDENT)/node-c.pcap \
             --oom $(INCIDENT)/logs --hosts testdata/hosts --boot node-a=2026-11-29T11:12:08Z
 
-.PHONY: help demo build test lint bench fuzz-smoke install uninstall clean setup-build setup-test
+.PHONY: help demo build test lint bench simulate fuzz-smoke install uninstall clean setup-build setup-test
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "also: build, lint, bench, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
+	@echo "also: build, lint, bench, simulate, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
 
 setup-build:
 	@sh tools/setup.sh build
@@ -42,6 +42,11 @@ lint:
 # Ratios against other readers of the same file, in one run; never absolute times.
 bench: build
 	sh tools/bench.sh $(BIN)
+
+# Clusters whose truth is known (docs/simulation.md); SEED, CLUSTERS and HOSTS choose others.
+simulate: build
+	$(CARGO) run --release --locked --example simulate -- run --binary $(BIN) \
+	  --seed $(or $(SEED),1) --clusters $(or $(CLUSTERS),200) --hosts $(or $(HOSTS),100)
 
 # A minute for each fuzz target; needs the nightly toolchain and cargo-fuzz.
 fuzz-smoke:

@@ -231,6 +231,11 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
                     && v.host.as_deref().is_some_and(|h| e.names.same(h, &host))
                     && (-DEATH_SECONDS..=DEATH_SECONDS.max(longest_to_die(v.anon_rss_bytes))).contains(&after)
             });
+            let logged = e.log_days.get(&short(&host)).is_some_and(|days| *days > 0.0);
+            // A server that may have ignored the bytes, and a log without a kill: a job that ended.
+            if logged && fatal.dialect.is_none() {
+                continue;
+            }
             let lag = death.time.seconds_since(fatal.time);
             let Some(finding) = places.get(fatal.id.as_str()).copied().filter(|_| !told && lag <= e.max_lag) else {
                 continue;
@@ -239,7 +244,6 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };
             let claim = claimed(&trigger, fatal);
             let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
-            let logged = e.log_days.get(&short(&host)).is_some_and(|days| *days > 0.0);
             deaths.push(HostPart {
                 host: host.clone(),
                 address: Some(l.endpoint.address),
