@@ -12,12 +12,12 @@ INCIDENT := testdata/incident-torch1.13
 DEMO     := $(INCIDENT)/node-a.pcap $(INCIDENT)/node-b.pcap $(INCIDENT)/node-c.pcap \
             --oom $(INCIDENT)/logs --hosts testdata/hosts --boot node-a=2026-11-29T11:12:08Z
 
-.PHONY: help demo build test lint bench scale fuzz-smoke install uninstall clean setup-build setup-test \
+.PHONY: help demo build test lint bench scale simulate fuzz-smoke install uninstall clean setup-build setup-test \
         setup-dist dist dist-musl dist-aarch64 dist-aarch64-musl dist-smoke vendor image deny doc
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "also: build, lint, doc, deny, bench, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
+	@echo "also: build, lint, doc, deny, bench, scale, simulate, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
 	@echo "to hand out: dist (static tarball, .deb, .rpm, SBOM), dist-smoke (tries them), vendor (source for machines without network), image"
 
 setup-build:
@@ -50,6 +50,11 @@ bench: build
 # Time and memory at a quarter, half and all of a cluster of 10 000 hosts with a million kills and as many findings.
 scale: build
 	sh tools/scale.sh $(BIN)
+
+# Clusters whose truth is known (docs/simulation.md); SEED, CLUSTERS and HOSTS choose others.
+simulate: build
+	$(CARGO) run --release --locked --example simulate -- run --binary $(BIN) \
+	  --seed $(or $(SEED),1) --clusters $(or $(CLUSTERS),200) --hosts $(or $(HOSTS),100)
 
 # A minute for each fuzz target; needs the nightly toolchain and cargo-fuzz.
 FUZZ_SECONDS ?= 60

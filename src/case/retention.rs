@@ -125,7 +125,11 @@ impl Case {
             .db
             .query_row("SELECT last FROM flow ORDER BY last LIMIT 1 OFFSET ?1", [held - most / 10 * 9], |r| r.get(0))
             .map_err(self.failed("cannot read the case"))?;
-        self.transaction("cannot prune the case", |tx| forget(tx, cutoff))
+        let newest: i64 = self
+            .db
+            .query_row("SELECT max(last) FROM flow", [], |r| r.get(0))
+            .map_err(self.failed("cannot read the case"))?;
+        self.transaction("cannot prune the case", |tx| forget(tx, cutoff, newest))
     }
 
     pub(super) fn used(&self) -> Result<u64, CaseError> {

@@ -248,6 +248,11 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
                 near.take_while(|(t, _)| death.time.seconds_since(*t) >= -DEATH_SECONDS)
                     .any(|(t, within)| death.time.seconds_since(*t) <= *within)
             });
+            let logged = e.log_days.get(&short(&host)).is_some_and(|days| *days > 0.0);
+            // A server that may have ignored the bytes, and a log without a kill: a job that ended.
+            if logged && fatal.dialect.is_none() {
+                continue;
+            }
             let lag = death.time.seconds_since(fatal.time);
             let Some(finding) = places.get(fatal.id.as_str()).copied().filter(|_| !told && lag <= e.max_lag) else {
                 continue;
@@ -256,7 +261,6 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };
             let claim = claimed(&trigger, fatal);
             let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
-            let logged = e.log_days.get(&short(&host)).is_some_and(|days| *days > 0.0);
             deaths.push(HostPart {
                 host: host.clone(),
                 address: Some(l.endpoint.address),

@@ -330,3 +330,78 @@ fn chance_is_estimated_from_the_hosts_own_rates_or_not_at_all() {
     let busy = all.iter().find(|i| i.scope == Scope::Synchronized && i.hosts.len() == 2).and_then(|i| i.chance.clone());
     assert!(busy.unwrap().expected_per_year.unwrap() > quiet * 100.0);
 }
+
+/// A listener that died at each of these times; its resets are what was seen of it then.
+fn mortal(n: u8, active: &[f64], deaths: &[f64]) -> Listener {
+    let of = |t: &f64| Death { time: at(*t), packet: packet(9), closed: 3, reset: 1, refused: 2 };
+    let deaths: Vec<Death> = deaths.iter().map(of).collect();
+    let mut l = listener(n, active, None);
+    deaths.iter().for_each(|d| l.activity.note(d.time));
+    Listener { death: deaths.first().copied(), deaths, ..l }
+}
+
+#[test]
+fn a_claim_ends_with_the_life_that_it_was_sent_to() {
+    let mut case = one(FITS, &[99.0], None);
+    case.listeners = vec![mortal(1, &[99.0], &[110.0])];
+    case.events[0].time = at(300.0);
+    assert_eq!(case.verdict(), Verdict::Unexplained, "it died of something else three minutes before the kill");
+}
+
+#[test]
+fn each_life_has_its_own_trigger() {
+    let mut case = one(FITS, &[], None);
+    case.listeners = vec![mortal(1, &[99.0, 300.0, 459.0], &[142.0, 502.0])];
+    case.findings.push(claim(1, 460.0));
+    case.events.push(kill(1, 500.0, FITS));
+    let all = case.incidents();
+    let parts: Vec<_> = all[0].hosts.iter().map(|h| (h.trigger.as_ref().unwrap().finding, h.verdict)).collect();
+    assert_eq!(parts, [(0, Verdict::Confirmed), (1, Verdict::Confirmed)]);
+}
+
+#[test]
+fn after_a_restart_a_sign_of_life_clears_as_before() {
+    let mut case = one(FITS, &[], None);
+    case.listeners = vec![mortal(1, &[20.0, 80.0, 99.0, 120.0], &[50.0, 142.0])];
+    assert_eq!(
+        case.verdict(),
+        Verdict::Unexplained,
+        "it answered at 120 s; that it had died at 50 s is another matter"
+    );
+}
+
+#[test]
+fn a_process_far_larger_than_the_claim_neither_proves_nor_clears_it() {
+    let large = Some(CLAIM + (700 << 30));
+    assert_eq!(one(large, &[99.0], Some(142.0)).verdict(), Verdict::Confirmed, "silence and death");
+    assert_eq!(one(large, &[99.0], None).verdict(), Verdict::Probable, "silence alone");
+}
+
+#[test]
+fn a_terabyte_takes_a_while_to_be_given_back() {
+    let mut case = one(None, &[99.0], Some(240.0));
+    assert_eq!(case.verdict(), Verdict::Probable, "100 s after the kill it is another event");
+    case.events[0].anon_rss_bytes = Some(1 << 40);
+    assert_eq!(case.verdict(), Verdict::Confirmed);
+}
+
+#[test]
+fn a_log_that_tells_of_no_kill_speaks_against_one() {
+    let mut case = Case {
+        events: Vec::new(),
+        findings: vec![claim(1, 100.0)],
+        listeners: vec![listener(1, &[99.0], Some(142.0))],
+        log_days: Default::default(),
+    };
+    assert_eq!(case.verdict(), Verdict::Probable);
+    case.log_days = [("n1".to_string(), 6.0)].into();
+    assert_eq!(case.verdict(), Verdict::Possible, "the log was given, and holds no kill");
+    case.findings[0].dialect = None;
+    assert!(case.incidents().is_empty(), "and the server may be one that ignores such bytes");
+}
+
+#[test]
+fn a_death_seen_by_another_clock_is_no_sign_of_life() {
+    // A client's capture, 4 ms behind, shows the death a little earlier.
+    assert_eq!(one(FITS, &[99.0, 141.996], Some(142.0)).verdict(), Verdict::Confirmed);
+}

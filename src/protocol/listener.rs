@@ -180,6 +180,8 @@ impl Listener {
     }
 }
 
+/// A store that died accepts again after this many seconds at the earliest: Python has to import PyTorch first.
+const RESTART_SECONDS: f64 = 1.0;
 /// Two captures show one event within this time of each other, in seconds.
 const SAME_SECONDS: f64 = 0.25;
 
@@ -401,6 +403,10 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
     for refusal in &refusals {
         let before = accepts.partition_point(|a| *a < refusal.0);
         let Some(accept) = before.checked_sub(1).and_then(|i| accepts.get(i)) else { continue };
+        // No process is started again so fast: it is the capture that lost something, or a filter that refused.
+        if accepts.get(before).is_some_and(|next| next.seconds_since(refusal.0) < RESTART_SECONDS) {
+            continue;
+        }
         if lives.last().is_none_or(|(a, _)| a != accept) {
             lives.push((*accept, Some(*refusal)));
         }

@@ -252,9 +252,10 @@ impl FlowRecord {
         self.syn_ack.get().is_some() || self.bytes[1] > 0
     }
 
-    /// Whether a SYN was answered by a reset alone.
+    /// Whether a SYN was answered by a reset alone. Where the client sent something it had been accepted, and the capture
+    /// lost the SYN-ACK.
     pub fn refused(&self) -> bool {
-        self.syn.get().is_some() && !self.accepted() && self.rst[1].get().is_some()
+        self.syn.get().is_some() && !self.accepted() && self.bytes[0] == 0 && self.rst[1].get().is_some()
     }
 
     /// When the listener's side first sent FIN or RST.

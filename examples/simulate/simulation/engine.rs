@@ -117,13 +117,13 @@ pub(crate) struct Scene<'a> {
     pub(crate) key0: Vec<u8>,
 }
 
-/// Plays it.
+/// Plays it: the kills, and the claims that held a store until its job was ended by other hands.
 pub(crate) fn play(
     scene: Scene<'_>,
     network: &mut Network,
     r: &mut Random,
     pids: &mut dyn FnMut() -> u32,
-) -> Vec<Kill> {
+) -> (Vec<Kill>, Vec<usize>) {
     let mut e = Engine {
         store: Store::new(Limits::default()),
         server: scene.server.on(scene.machine.policy()),
@@ -139,6 +139,7 @@ pub(crate) fn play(
         held: None,
         pid: 0,
         kills: Vec::new(),
+        ended: Vec::new(),
         ports: 32_768 + r.below(20_000) as u16,
         scene,
         network,
@@ -146,7 +147,7 @@ pub(crate) fn play(
         pids,
     };
     e.run();
-    e.kills
+    (e.kills, e.ended)
 }
 
 pub(super) struct Engine<'a, 'b> {
@@ -168,6 +169,8 @@ pub(super) struct Engine<'a, 'b> {
     pub(super) held: Option<(usize, u64)>,
     pub(super) pid: u32,
     pub(super) kills: Vec<Kill>,
+    /// Claims that held a store until its job was ended by other hands: the segments that completed them.
+    pub(super) ended: Vec<usize>,
     pub(super) ports: u16,
     pub(super) network: &'b mut Network,
     pub(super) r: &'b mut Random,

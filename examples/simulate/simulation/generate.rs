@@ -28,7 +28,7 @@ pub(crate) struct Cluster {
 pub(crate) fn generate(directory: &Path, seed: u64, hosts: usize) -> io::Result<Cluster> {
     let plan = Plan::draw(seed, hosts);
     let mut network = Network::default();
-    let kills = live(&plan, &mut network, seed);
+    let (kills, ended) = live(&plan, &mut network, seed);
     let cluster = directory.join("cluster");
     std::fs::create_dir_all(cluster.join("captures"))?;
     std::fs::create_dir_all(cluster.join("logs"))?;
@@ -59,13 +59,14 @@ pub(crate) fn generate(directory: &Path, seed: u64, hosts: usize) -> io::Result<
         let list: Vec<String> = ports.iter().map(u16::to_string).collect();
         arguments.push(format!("--port={}", list.join(",")));
     }
-    let truth = truth(seed, &plan, &network, &places, &kills);
+    let truth = truth(seed, &plan, &network, &places, (&kills, &ended));
     std::fs::write(directory.join("truth.json"), serde_json::to_vec_pretty(&truth)?)?;
     Ok(Cluster { truth, arguments, packets: network.segments.len() })
 }
 
-/// Plays every job with its strangers; returns the kills.
-fn live(plan: &Plan, network: &mut Network, seed: u64) -> Vec<Kill> {
+/// Plays every job with its strangers; returns the kills, and the claims that held a store until its job was ended.
+fn live(plan: &Plan, network: &mut Network, seed: u64) -> (Vec<Kill>, Vec<usize>) {
+    let mut ended = Vec::new();
     let mut r = Random::of(seed, "life");
     let mut last = 1000;
     let mut pids = || {
@@ -128,12 +129,14 @@ fn live(plan: &Plan, network: &mut Network, seed: u64) -> Vec<Kill> {
             workers: &mut workers,
             key0: format!("{}0", prefix(job.version)).into_bytes(),
         };
-        kills.extend(play(scene, network, &mut r, &mut pids));
+        let (killed, held) = play(scene, network, &mut r, &mut pids);
+        kills.extend(killed);
+        ended.extend(held);
     }
     closed_ports(plan, network, &mut r, &mut pids);
     kills.sort_by(|a, b| a.at.total_cmp(&b.at));
     kills.retain(|k| k.at >= 0.0 && k.at < plan.site.span + 60.0);
-    kills
+    (kills, ended)
 }
 
 fn workers(plan: &Plan, job: &Job, begin: f64, r: &mut Random) -> Vec<Actor> {

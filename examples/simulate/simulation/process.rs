@@ -172,6 +172,10 @@ impl Engine<'_, '_> {
 
     /// The process's sockets are closed.
     pub(super) fn gone(&mut self) {
+        let killed = self.kills.last().is_some_and(|k| k.store && k.pid == self.pid);
+        if let Some(segment) = self.held.filter(|_| !killed).and_then(|h| self.connections[h.0].last) {
+            self.ended.push(segment);
+        }
         (self.alive, self.doomed, self.busy, self.held) = (false, false, 0.0, None);
         for c in 0..self.connections.len() {
             if self.connections[c].open[1] && self.connections[c].life == self.life {

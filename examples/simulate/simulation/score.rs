@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::truth::{Death, Truth};
+use super::truth::{Death, Place, Truth};
 
 /// What was right and what was wrong, of one cluster or of many.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,8 @@ pub(crate) struct Score {
     pub(crate) deeds_exact: usize,
     /// Incidents that hold hosts of several deeds.
     pub(crate) merged: usize,
+    /// Listeners that a claim held until their job was ended, and of which no more was said than that.
+    pub(crate) held: usize,
     /// Deaths without a log.
     pub(crate) wire_due: usize,
     pub(crate) wire_found: usize,
@@ -82,9 +84,14 @@ pub(crate) fn score(truth: &Truth, report: &Value) -> Score {
     let mut fair = vec![true; list("incidents").len()];
     for n in &named {
         let death = truth.deaths.iter().find(|d| d.host == n.host && is_of(d, n));
-        let right = death.filter(|d| d.cause == "claim" && points_at(d, n.finding));
+        let right = death.filter(|d| d.cause == "claim" && points_at(&d.trigger, n.finding));
         right_of.push(right);
         if death.is_some_and(|d| d.cause == "both") {
+            continue;
+        }
+        // "Possible, and something else may have ended it" is what is so: the claim held it to its end.
+        if death.is_none() && n.verdict == "possible" && truth.ended.iter().any(|e| points_at(e, n.finding)) {
+            s.held += 1;
             continue;
         }
         s.named.entry(n.verdict.into()).or_default()[usize::from(right.is_none())] += 1;
@@ -129,17 +136,17 @@ fn told(d: &Death) -> String {
 fn is_of(d: &Death, n: &Named<'_>) -> bool {
     match n.pid {
         Some(pid) => u64::from(d.pid) == pid,
-        None => points_at(d, n.finding),
+        None => points_at(&d.trigger, n.finding),
     }
 }
 
 /// The packet of the finding, or a sighting of it, is where the truth has the trigger.
-fn points_at(d: &Death, finding: &Value) -> bool {
+fn points_at(places: &[Place], finding: &Value) -> bool {
     let own = std::iter::once(finding);
     let others = finding["sightings"].as_array().map(Vec::as_slice).unwrap_or_default();
     own.chain(others).any(|f| {
         let capture = f["capture"].as_str().and_then(|c| c.rsplit('/').next()).unwrap_or_default();
-        d.trigger.iter().any(|t| t.capture == capture && f["packet"].as_u64() == Some(u64::from(t.packet)))
+        places.iter().any(|t| t.capture == capture && f["packet"].as_u64() == Some(u64::from(t.packet)))
     })
 }
 
@@ -226,6 +233,7 @@ impl Score {
             (&mut self.deeds_found, other.deeds_found),
             (&mut self.deeds_exact, other.deeds_exact),
             (&mut self.merged, other.merged),
+            (&mut self.held, other.held),
             (&mut self.wire_due, other.wire_due),
             (&mut self.wire_found, other.wire_found),
         ] {
@@ -291,7 +299,11 @@ impl Score {
             self.deeds_due,
             self.merged
         );
-        let _ = writeln!(t, "deaths without a log   found {} of {}", self.wire_found, self.wire_due);
+        let _ = writeln!(
+            t,
+            "deaths without a log   found {} of {}   held by a claim until the job was ended, and called possible {}",
+            self.wire_found, self.wire_due, self.held
+        );
         for (what, of) in [("hosts", &self.named), ("incidents", &self.incidents)] {
             for (verdict, [right, wrong]) in of {
                 let _ = writeln!(t, "  {what:9} {verdict:11} right {right:5}   wrong {wrong:4}");

@@ -48,14 +48,23 @@ pub(crate) struct Truth {
     /// `KIND: WHAT`, by number.
     pub(crate) campaigns: Vec<String>,
     pub(crate) deaths: Vec<Death>,
+    /// Claims that held a store until its job was ended by other hands, each where it was captured: nobody was killed of them.
+    pub(crate) ended: Vec<Vec<Place>>,
 }
 
-pub(crate) fn truth(seed: u64, plan: &Plan, network: &Network, places: &Places, kills: &[Kill]) -> Truth {
+pub(crate) fn truth(
+    seed: u64,
+    plan: &Plan,
+    network: &Network,
+    places: &Places,
+    (kills, ended): (&[Kill], &[usize]),
+) -> Truth {
     Truth {
         seed,
         hosts: plan.hosts.len(),
         campaigns: plan.campaigns.iter().map(|c| format!("{}: {}", c.kind, c.what)).collect(),
         deaths: kills.iter().map(|k| death(plan, network, places, k)).collect(),
+        ended: ended.iter().map(|segment| captured(plan, network, places, *segment)).collect(),
     }
 }
 
