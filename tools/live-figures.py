@@ -53,6 +53,12 @@ def setup():
 
 def teardown():
     for name in (A, B):
+        pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
+        for pid in pids.split():
+            try:
+                os.kill(int(pid), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
 
 
@@ -432,6 +438,8 @@ def main():
     parser.add_argument("what", nargs="*", default=["rate", "memory", "lag"])
     a = parser.parse_args()
     binary = os.path.abspath(a.binary)
+    # The namespaces go, however it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     setup()
     try:
         with tempfile.TemporaryDirectory() as place:
