@@ -15,7 +15,7 @@ fn cluster(seed: u64, hosts: usize) -> Score {
     let output = Command::new(env!("CARGO_BIN_EXE_rdzvscope"))
         .arg("analyze")
         .args(&cluster.arguments)
-        .args(["--format", "json", "--exit-zero", "-q"])
+        .args(["--format", "json", "--exit-zero"])
         .current_dir(place.path().join("cluster"))
         .env("TZ", "UTC")
         .output()
