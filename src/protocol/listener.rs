@@ -377,6 +377,9 @@ fn by_strays(listener: &mut Listener, connections: &[Connection<'_>]) {
     }
 }
 
+/// When a life accepted its last connection, and what was refused first after it.
+type Life<'a> = (Timestamp, Option<(Timestamp, &'a FlowRecord)>);
+
 /// It had accepted connections; then it closed what was open within a moment, and accepted nothing more (or nothing
 /// before it refused). Refusals before it ever listened are no death, nor is a connection that it closed because of
 /// what that connection sent. What accepts again after it refused is another process, and may die again.
@@ -397,7 +400,7 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
         .collect();
     closings.sort_by_key(|(t, r)| (*t, r.server_close_packet));
     // The last connection that a life accepted, and the first that was refused after it.
-    let mut lives: Vec<(Timestamp, Option<(Timestamp, &FlowRecord)>)> = Vec::new();
+    let mut lives: Vec<Life<'_>> = Vec::new();
     for refusal in &refusals {
         let before = accepts.partition_point(|a| *a < refusal.0);
         let Some(accept) = before.checked_sub(1).and_then(|i| accepts.get(i)) else { continue };
@@ -412,7 +415,7 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
     if let Some(last) = accepts.last().filter(|last| lives.last().is_none_or(|(a, _)| a != *last)) {
         lives.push((*last, None));
     }
-    let of_life = |(n, (accept, refusal)): (usize, &(Timestamp, Option<(Timestamp, &FlowRecord)>))| {
+    let of_life = |(n, (accept, refusal)): (usize, &Life<'_>)| {
         let until = refusal.map_or(Timestamp::MAX, |r| r.0);
         let from = closings.partition_point(|(t, _)| t <= accept);
         let to = closings.partition_point(|(t, _)| *t <= until);
