@@ -422,7 +422,10 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
         let own = closings.get(from..to).unwrap_or_default();
         let (first, record) = own.first().copied().or(*refusal)?;
         let burst: Vec<_> = own.iter().take_while(|(t, _)| t.seconds_since(first) <= BURST).collect();
-        if burst.len() < 2 && refusal.is_none() {
+        // A store that is done with a claim closes, one after the other, what strays left in its queue and gave up: without a
+        // refusal it takes connections that their clients still held.
+        let held = burst.iter().filter(|(t, r)| r.client_closed().is_none_or(|c| c >= *t)).count();
+        if held < 2 && refusal.is_none() {
             return None;
         }
         let next_life = lives.get(n + 1).map_or(Timestamp::MAX, |(a, _)| *a);
