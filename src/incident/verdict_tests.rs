@@ -345,7 +345,10 @@ fn a_claim_ends_with_the_life_that_it_was_sent_to() {
     let mut case = one(FITS, &[99.0], None);
     case.listeners = vec![mortal(1, &[99.0], &[110.0])];
     case.events[0].time = at(300.0);
-    assert_eq!(case.verdict(), Verdict::Unexplained, "it died of something else three minutes before the kill");
+    let all = case.incidents();
+    let verdict = |kind| all.iter().find(|i| i.kind == kind).map(|i| i.verdict);
+    assert_eq!(verdict(IncidentKind::Oom), Some(Verdict::Unexplained), "it had died three minutes before the kill");
+    assert_eq!(verdict(IncidentKind::ListenerDeath), Some(Verdict::Probable), "and that is told by itself");
 }
 
 #[test]

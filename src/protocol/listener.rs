@@ -295,9 +295,8 @@ fn partner(c: &Connection<'_>, o: &FlowObservation, connections: &[Connection<'_
     let Some(first) = o.facts(Dialect::B).filter(|f| f.is_clean()).and_then(|f| f.first.as_ref()) else {
         return Partner::Unknown;
     };
-    // Connections stand in order of time: only those that began later are looked at, and few of them. A client that
-    // waits for workers counts itself before it opens the second one; one that does not opens it before it says anything.
-    let from = connections.partition_point(|other| other.record.first < c.record.first);
+    // Connections stand in order of time: only those that began later are looked at, and few of them.
+    let from = connections.partition_point(|other| other.record.first < first.time);
     let silent = |r: &FlowRecord| {
         r.client().address == o.client().address
             && r.client() != o.client()
@@ -378,6 +377,9 @@ fn by_strays(listener: &mut Listener, connections: &[Connection<'_>]) {
     }
 }
 
+/// When a life accepted its last connection, and what was refused first after it.
+type Life<'a> = (Timestamp, Option<(Timestamp, &'a FlowRecord)>);
+
 /// It had accepted connections; then it closed what was open within a moment, and accepted nothing more (or nothing
 /// before it refused). Refusals before it ever listened are no death, nor is a connection that it closed because of
 /// what that connection sent. What accepts again after it refused is another process, and may die again.
@@ -398,7 +400,6 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
         .collect();
     closings.sort_by_key(|(t, r)| (*t, r.server_close_packet));
     // The last connection that a life accepted, and the first that was refused after it.
-    type Life<'a> = (Timestamp, Option<(Timestamp, &'a FlowRecord)>);
     let mut lives: Vec<Life<'_>> = Vec::new();
     for refusal in &refusals {
         let before = accepts.partition_point(|a| *a < refusal.0);
@@ -421,7 +422,10 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
         let own = closings.get(from..to).unwrap_or_default();
         let (first, record) = own.first().copied().or(*refusal)?;
         let burst: Vec<_> = own.iter().take_while(|(t, _)| t.seconds_since(first) <= BURST).collect();
-        if burst.len() < 2 && refusal.is_none() {
+        // A store that is done with a claim closes, one after the other, what strays left in its queue and gave up: without a
+        // refusal it takes connections that their clients still held.
+        let held = burst.iter().filter(|(t, r)| r.client_closed().is_none_or(|c| c >= *t)).count();
+        if held < 2 && refusal.is_none() {
             return None;
         }
         let next_life = lives.get(n + 1).map_or(Timestamp::MAX, |(a, _)| *a);

@@ -191,7 +191,7 @@ fn machine(r: &mut Random) -> Machine {
     };
     let room = ram.saturating_sub(rank0_rss);
     let limit = r.chance(0.2).then(|| rank0_rss + (room as f64 * r.between(0.05, 0.7)) as u64);
-    let hog = r.chance(0.06).then(|| (used as f64 * 0.8) as u64);
+    let hog = r.chance(0.06).then_some((used as f64 * 0.8) as u64);
     Machine {
         ram,
         overcommit: r.weighted(&[(1, 0.5), (0, 0.4), (2, 0.1)]),

@@ -241,8 +241,11 @@ impl Plan {
     fn draw_ooms(&mut self, r: &mut Random, scans: &[f64]) {
         let an_hour = r.weighted(&[(0.0, 0.3), (0.02, 0.3), (0.1, 0.25), (0.4, 0.15)]);
         for host in 0..self.hosts.len() {
+            if an_hour <= 0.0 {
+                break;
+            }
             let mut at = 0.0;
-            while an_hour > 0.0 {
+            loop {
                 at += r.exponential(3600.0 / an_hour);
                 if at >= self.site.span {
                     break;
