@@ -32,7 +32,10 @@ build: setup-build
 demo: build
 	$(BIN) analyze $(DEMO) --exit-zero
 	@echo
-	@echo "That was: rdzvscope analyze CAPTURES --oom LOGS --hosts HOSTS. The program is $(BIN); make install puts it in place,"
+	@echo "That report begins so:"
+	@$(BIN) analyze $(DEMO) --exit-zero | head -n 3
+	@echo
+	@echo "It was: rdzvscope analyze CAPTURES --oom LOGS --hosts HOSTS. The program is $(BIN); make install puts it in place,"
 	@echo "and docs/quickstart.md goes on from here."
 
 test: setup-test

@@ -273,7 +273,8 @@ fn foreign_text_cannot_colour() {
     let style = Style { colour: true, unicode: true, ..Style::default() };
     let opened = |text: &str| render(&samples::hostile(text), &style).matches("\x1b[1;31m").count();
     assert!(opened("x") > 0);
-    assert_eq!(opened("\u{2061}"), opened("x"));
+    // As long as its escape, so that lines break at the same places: a line that goes on does so in its colour.
+    assert_eq!(opened("\u{2061}"), opened("<U+2061>"));
 }
 
 #[test]

@@ -5,8 +5,8 @@
 # x86_64-unknown-linux-musl (musl-tools), aarch64-unknown-linux-gnu (gcc-aarch64-linux-gnu, libc6-dev-arm64-cross),
 # aarch64-unknown-linux-musl; each after `rustup target add TRIPLE`.
 #
-# The same commit, compiler and packages give the same bytes: times are the commit's (SOURCE_DATE_EPOCH), paths are
-# mapped away.
+# The same commit, compiler and packages should give the same bytes: times are the commit's (SOURCE_DATE_EPOCH), paths
+# are mapped away, and packing adds nothing of its own.
 set -eu
 
 triple="${1:-x86_64-unknown-linux-gnu}"
