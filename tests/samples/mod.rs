@@ -399,7 +399,7 @@ pub(crate) fn hostile(text: &str) -> Report {
         job.participants.iter_mut().for_each(|p| p.host = Some(t()));
     }
     for c in &mut report.communicators {
-        (c.magic, c.root) = (Some(t()), Some(t()));
+        (c.magic, c.root, c.roots) = (Some(t()), Some(t()), vec![t(), t()]);
     }
     for clock in &mut report.clocks {
         (clock.host, clock.against, clock.method) = (t(), Some(t()), Some(t()));

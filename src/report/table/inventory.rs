@@ -174,8 +174,15 @@ pub(super) fn groups(page: &mut Page, report: &Report) {
     communicators.sort_by_key(|c| c.complete);
     for communicator in communicators.iter().take(page.at_most(12)) {
         let magic = communicator.magic.as_deref().map_or("id unknown".to_string(), |m| clean(m.as_bytes(), 40));
-        let root =
-            communicator.root.as_deref().map_or(String::new(), |r| format!(", root {}", clean(r.as_bytes(), 60)));
+        let mut roots: Vec<&str> = communicator.roots.iter().map(String::as_str).collect();
+        if roots.is_empty() {
+            roots.extend(communicator.root.as_deref());
+        }
+        let shown: Vec<_> = roots.iter().take(4).map(|r| clean(r.as_bytes(), 60)).collect();
+        let root = match shown.len() {
+            0 => String::new(),
+            n => format!(", root{} {}", if n > 1 { "s" } else { "" }, shown.join(", ")),
+        };
         let of = communicator.nranks.map_or("an unknown number of".to_string(), size::grouped);
         let state = if communicator.complete { "complete".to_string() } else { ink(Ink::Yellow, "incomplete") };
         page.bullet(1, &format!("{magic}{root}: {} of {of} ranks checked in, {state}", communicator.ranks.len()));
