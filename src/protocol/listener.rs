@@ -295,8 +295,9 @@ fn partner(c: &Connection<'_>, o: &FlowObservation, connections: &[Connection<'_
     let Some(first) = o.facts(Dialect::B).filter(|f| f.is_clean()).and_then(|f| f.first.as_ref()) else {
         return Partner::Unknown;
     };
-    // Connections stand in order of time: only those that began later are looked at, and few of them.
-    let from = connections.partition_point(|other| other.record.first < first.time);
+    // Connections stand in order of time: only those that began later are looked at, and few of them. A client that
+    // waits for workers counts itself before it opens the second one; one that does not opens it before it says anything.
+    let from = connections.partition_point(|other| other.record.first < c.record.first);
     let silent = |r: &FlowRecord| {
         r.client().address == o.client().address
             && r.client() != o.client()
