@@ -48,6 +48,19 @@ fn without_hosts(value: &Value) -> Value {
     }
 }
 
+/// Words that are paths of captures, without what they are called: copies of a file have other names.
+fn without_paths(value: &Value) -> Value {
+    match value {
+        Value::Object(o) => o.iter().map(|(k, v)| (k.clone(), without_paths(v))).collect(),
+        Value::Array(a) => a.iter().map(without_paths).collect(),
+        Value::String(s) => {
+            let plain = |w: &str| if w.contains(".pcap") { "CAPTURE".to_string() } else { w.to_string() };
+            s.split(' ').map(plain).collect::<Vec<_>>().join(" ").into()
+        }
+        other => other.clone(),
+    }
+}
+
 fn ids(report: &Value) -> Vec<String> {
     let mut ids: Vec<String> =
         report["findings"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap().to_string()).collect();
@@ -230,7 +243,8 @@ fn a_ring_that_uses_a_name_again_is_another_capture() {
     assert_eq!(kept["captures"].as_array().unwrap().len(), 5);
     let totals = |v: &Value| [v["totals"]["packets"].clone(), v["totals"]["flows"].clone()];
     assert_eq!(totals(&kept), totals(&expected), "flows go on from file to file");
-    assert_eq!(without_hosts(&kept["jobs"]), without_hosts(&expected["jobs"]));
+    let jobs = |v: &Value| without_paths(&without_hosts(&v["jobs"]));
+    assert!(jobs(&kept) == jobs(&expected), "other jobs");
     assert_eq!(kept["findings"], expected["findings"]);
 
     // The newest file is overwritten before another followed it: whether it was read to its end is not known.

@@ -36,6 +36,8 @@ if [ "$want" = test ]; then
     if ! command -v suricata >/dev/null 2>&1 && apt-cache policy suricata 2>/dev/null | grep -q 'Candidate: [0-9]'; then
         missing="$missing suricata"
     fi
+    # A shell has a kill of its own: the program is what tests run.
+    [ -x /bin/kill ] || [ -x /usr/bin/kill ] || missing="$missing procps"
 fi
 if [ "$want" = dist ]; then
     need python3 python3
