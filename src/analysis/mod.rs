@@ -11,6 +11,7 @@ mod joined;
 mod kept;
 mod kills;
 mod learn;
+mod listed;
 mod lists;
 mod logs;
 mod network;

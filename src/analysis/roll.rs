@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::jobs::Job;
-use super::reporting::{capture_path, listener_id, text};
+use super::listed::listener_id;
+use super::reporting::{capture_path, text};
 use super::run::Material;
 use super::witness::{Moment, Sign};
 use crate::net::Address;
