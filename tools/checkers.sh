@@ -17,7 +17,6 @@ fetch() { # fetch PROGRAM PACKAGE
 
 fetch promtool prometheus
 fetch amtool prometheus-alertmanager
-fetch logrotate logrotate
 fetch tcpreplay tcpreplay
 if ! command -v rsyslogd >/dev/null 2>&1; then
     fetch rsyslogd rsyslog

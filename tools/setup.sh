@@ -25,6 +25,7 @@ if [ "$want" = test ]; then
     need tcpreplay tcpreplay
     need pdsh pdsh
     need setpriv util-linux
+    need logrotate logrotate
     need python3 python3
     need pip3 python3-pip
     need ip iproute2
