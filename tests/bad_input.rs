@@ -289,3 +289,16 @@ fn pipes_work_both_ways() {
         assert!(matches!(status.code(), Some(0 | 1)) && stderr.is_empty(), "{format}: {status}: {stderr}");
     }
 }
+
+#[test]
+fn what_could_not_be_read_is_not_called_quiet() {
+    let first = |arguments: &[&str]| {
+        let output = common::command().arg("analyze").args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap().lines().next().unwrap_or_default().to_string())
+    };
+    let nothing = "Nothing could be read, so nothing can be said.";
+    assert_eq!(first(&["nosuch.pcap"]), (Some(2), nothing.to_string()));
+    let quiet = "No incident, and nothing flagged at warning or above.";
+    assert_eq!(first(&["nosuch.pcap", "torchrun/node-a.pcap"]).1, quiet);
+    assert_eq!(first(&["torchrun/node-a.pcap"]), (Some(0), quiet.to_string()));
+}

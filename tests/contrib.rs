@@ -302,8 +302,7 @@ fn alertmanager_makes_one_page_of_one_scan() {
         if !is_root() {
             return skipped("an Alertmanager that is not installed needs root to run");
         }
-        let mut tried = Command::new("unshare");
-        if !tried.args(["--mount", "--propagation", "private", "true"]).output().is_ok_and(|o| o.status.success()) {
+        if !common::can_unshare(&["--mount", "--propagation", "private"]) {
             return skipped(
                 "an Alertmanager that is not installed needs mounts of its own, which are not to be had here",
             );

@@ -19,8 +19,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_rdzvscope");
 
 /// Runs a script in mount namespace of its own; `None`, with a word, where that cannot be had.
 fn alone(script: &str) -> Option<String> {
-    let may = Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|o| o.status.success());
-    if !may {
+    if !common::can_unshare(&["-m"]) {
         #[allow(clippy::print_stderr)]
         {
             eprintln!("skipped: mount namespaces need root");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use common::{checked, command};
+use common::{checked, client, command};
 
 /// nmap's TerminalServerCookie: read as ADD with a key of 962 696 183 808 bytes.
 const COOKIE: &[u8] =
@@ -33,19 +33,6 @@ fn serve(listener: TcpListener) {
             open.push(stream);
         }
     });
-}
-
-/// What a client of PyTorch 1.13 sends first: ADD `init/` 1.
-fn client(port: u16) -> TcpStream {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let mut request = vec![3u8];
-    request.extend_from_slice(&5u64.to_le_bytes());
-    request.extend_from_slice(b"init/");
-    request.extend_from_slice(&1i64.to_le_bytes());
-    stream.write_all(&request).unwrap();
-    let mut answer = [0u8; 8];
-    stream.read_exact(&mut answer).unwrap();
-    stream
 }
 
 fn stray(port: u16) -> TcpStream {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use checkers::{is_root, root, said, skipped, tool};
-use common::command;
+use common::{client, command};
 
 /// nmap's TerminalServerCookie: read as ADD with a key of 962 696 183 808 bytes.
 const COOKIE: &[u8] =
@@ -38,18 +38,6 @@ fn serve() -> u16 {
         }
     });
     port
-}
-
-fn client(port: u16) -> TcpStream {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let mut request = vec![3u8];
-    request.extend_from_slice(&5u64.to_le_bytes());
-    request.extend_from_slice(b"init/");
-    request.extend_from_slice(&1i64.to_le_bytes());
-    stream.write_all(&request).unwrap();
-    let mut answer = [0u8; 8];
-    stream.read_exact(&mut answer).unwrap();
-    stream
 }
 
 fn set(stream: &mut TcpStream, key: &str, value: &str) {
@@ -247,8 +235,7 @@ fn on_a_veth_nothing_is_lost_memory_stays_flat_and_findings_come_soon() {
         }
     }
     // What ip does in a namespace it does with mounts of its own, which are not to be had in a chroot.
-    let mut tried = Command::new("unshare");
-    if !tried.args(["--mount", "--propagation", "slave", "true"]).output().is_ok_and(|o| o.status.success()) {
+    if !common::can_unshare(&["--mount", "--propagation", "slave"]) {
         return skipped("network namespaces need mounts of their own, which are not to be had here");
     }
     let output = Command::new("python3")

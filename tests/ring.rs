@@ -28,7 +28,7 @@ replay() { for c in \"$@\"; do tcpreplay -q -i va --mbps=4 \"$c\" >/dev/null 2>&
 
 /// Whether a network namespace can be had; says so where it cannot.
 fn may_have_networks() -> bool {
-    let may = Command::new("unshare").args(["-n", "true"]).output().is_ok_and(|o| o.status.success());
+    let may = common::can_unshare(&["-n"]);
     if !may {
         #[allow(clippy::print_stderr)]
         {

@@ -23,6 +23,32 @@ const PART: &str = "shipped-part";
 const ROOM: usize = 4 << 20;
 const FLOWS: u32 = 20_000;
 
+/// Rows in order of their numbers, as many as there is room for, but at least one.
+struct Load {
+    /// Bytes that are left.
+    room: usize,
+    /// The last row that was taken.
+    last: Option<i64>,
+    /// One had to stay.
+    full: bool,
+}
+
+impl Load {
+    fn new(room: usize) -> Load {
+        Load { room, last: None, full: false }
+    }
+
+    /// Whether the row goes along.
+    fn takes(&mut self, number: i64, bytes: usize) -> bool {
+        self.full |= bytes > self.room && self.last.is_some();
+        if !self.full {
+            self.room = self.room.saturating_sub(bytes);
+            self.last = Some(number);
+        }
+        !self.full
+    }
+}
+
 /// What was not shipped yet, or a part of it.
 #[derive(Debug, Default)]
 pub struct Shipment {
@@ -181,47 +207,37 @@ impl Case {
         })?;
         s.more |= changed && flows.len() >= FLOWS as usize;
         let from = |key| if changed { self.number(key).map(int) } else { Ok(0) };
-        let (mut room, mut full, mut at) = (ROOM, false, None);
+        let mut load = Load::new(if changed { ROOM } else { usize::MAX });
         let sql = "SELECT id, set_id, capture_id, late, last, data FROM segment WHERE id>?1 ORDER BY id";
         self.until(sql, from(BATCH)?, |r| {
             let data: Vec<u8> = r.get(5)?;
-            if changed && data.len() > room {
-                full |= at.is_some();
-                if full {
-                    return Ok(false);
-                }
+            if !load.takes(r.get(0)?, data.len()) {
+                return Ok(false);
             }
-            room = room.saturating_sub(data.len());
-            at = Some(r.get(0)?);
             for (part, parts, piece) in pieces(&data) {
                 let key = key_of(&[n(r, 1)?, n(r, 0)?, n(r, 2)?, n(r, 3)?, part, parts]);
                 put(Kind::Segments, key, 0, r.get(4)?, piece.to_vec());
             }
             Ok(true)
         })?;
-        (s.batch, s.more) = (at, s.more | full);
+        (s.batch, s.more) = (load.last, s.more | load.full);
         self.each(&format!("SELECT id, path, host FROM log {only}"), [], |r| {
             let (path, host): (String, Option<String>) = (r.get(1)?, r.get(2)?);
             put(Kind::Log, key_of(&[n(r, 0)?]), 0, None, object(json!({ "path": path, "host": host })));
             Ok(())
         })?;
-        let (mut room, mut full, mut at) = (ROOM, false, None);
+        let mut load = Load::new(if changed { ROOM } else { usize::MAX });
         self.until("SELECT id, log_id, seen, data FROM log_part WHERE id>?1 ORDER BY id", from(PART)?, |r| {
             let data: Vec<u8> = r.get(3)?;
-            if changed && data.len() > room {
-                full |= at.is_some();
-                if full {
-                    return Ok(false);
-                }
+            if !load.takes(r.get(0)?, data.len()) {
+                return Ok(false);
             }
-            room = room.saturating_sub(data.len());
-            at = Some(r.get(0)?);
             for (part, parts, piece) in pieces(&data) {
                 put(Kind::Lines, key_of(&[n(r, 1)?, n(r, 0)?, part, parts]), 0, r.get(2)?, piece.to_vec());
             }
             Ok(true)
         })?;
-        (s.part, s.more) = (at, s.more | full);
+        (s.part, s.more) = (load.last, s.more | load.full);
         self.each(&format!("SELECT path, content FROM hosts {only}"), [], |r| {
             let (path, content): (String, Vec<u8>) = (r.get(0)?, r.get(1)?);
             let hash = crate::finding::short_hash([content.as_slice()]);

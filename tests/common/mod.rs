@@ -177,3 +177,22 @@ pub(crate) fn move_port(pcap: &mut [u8], from: u16, to: u16) {
         }
     }
 }
+
+/// What a client of PyTorch 1.13 sends to a store on loopback first: ADD `init/` 1.
+pub(crate) fn client(port: u16) -> std::net::TcpStream {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut request = vec![3u8];
+    request.extend_from_slice(&5u64.to_le_bytes());
+    request.extend_from_slice(b"init/");
+    request.extend_from_slice(&1i64.to_le_bytes());
+    stream.write_all(&request).unwrap();
+    let mut answer = [0u8; 8];
+    stream.read_exact(&mut answer).unwrap();
+    stream
+}
+
+/// Whether `unshare` gives what the arguments ask for: not without privileges, and of mounts not in a chroot.
+pub(crate) fn can_unshare(arguments: &[&str]) -> bool {
+    Command::new("unshare").args(arguments).arg("true").output().is_ok_and(|o| o.status.success())
+}

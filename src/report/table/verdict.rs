@@ -180,6 +180,10 @@ pub(in crate::report) fn quiet(report: &Report) -> String {
             "No incident: {}, nothing flagged at warning or above to explain them.",
             count(report.oom_events.len(), "OOM event", "OOM events")
         ),
+        // Silence about what nobody looked at would be taken for an answer.
+        (0, 0) if report.totals.unread > 0 && report.inputs.iter().all(|i| i.error.is_some()) => {
+            "Nothing could be read, so nothing can be said.".to_string()
+        }
         (0, 0) => "No incident, and nothing flagged at warning or above.".to_string(),
         (critical, warning) => {
             let parts: Vec<String> = [(critical, "critical"), (warning, "warning")]
