@@ -238,20 +238,29 @@ fn on_a_veth_nothing_is_lost_memory_stays_flat_and_findings_come_soon() {
     if !common::can_unshare(&["--mount", "--propagation", "slave"]) {
         return skipped("network namespaces need mounts of their own, which are not to be had here");
     }
-    let output = Command::new("python3")
-        .arg(root().join("tools/live-figures.py"))
-        .args(["--short", "--binary"])
-        .arg(command().get_program())
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
     let number = |v: &Value| v.as_f64().unwrap();
+    let measured = || -> Value {
+        let output = Command::new("python3")
+            .arg(root().join("tools/live-figures.py"))
+            .args(["--short", "--binary"])
+            .arg(command().get_program())
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    // As tcpdump, to which a busy machine may be unkind too: the two are measured one after the other, so a moment in
+    // which the machine did something else is tried again.
+    let level = |f: &Value| number(&f["live"]["lost"]) <= number(&f["tcpdump"]["lost"]).max(0.0);
+    let mut figures = measured();
+    for _ in 0..2 {
+        if !level(&figures) {
+            figures = measured();
+        }
+    }
     assert!(number(&figures["live"]["sent"]) > 1000.0, "{figures}");
-    // As tcpdump, to which a busy machine may be unkind too.
-    let (dump, live) = (number(&figures["tcpdump"]["lost"]).max(0.0), number(&figures["live"]["lost"]));
-    assert!(live <= dump + number(&figures["live"]["sent"]) / 100.0, "{figures}");
+    assert!(level(&figures), "{figures}");
     let memory: Vec<f64> = figures["memory_mib"].as_array().unwrap().iter().map(number).collect();
     // The case is full after the first loads; what comes then takes the place of what was.
     let (first, last) = (memory[3], memory[5]);
