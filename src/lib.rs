@@ -10,6 +10,7 @@ pub mod time;
 pub mod words;
 
 pub mod capture;
+pub mod disk;
 pub mod frame;
 pub mod stream;
 

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use rdzvscope::report::model::*;
 use rdzvscope::report::{csv, html, markdown};
+use sha2::Digest;
 
 fn data(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name).to_string_lossy().into_owned()
@@ -124,10 +125,15 @@ fn the_page_loads_nothing_and_tells_everything() {
     for reference in text.split("href=\"").skip(1).chain(text.split("url(").skip(1)) {
         assert!(reference.starts_with('#'), "{}", &reference[..40]);
     }
-    assert!(text.contains(
+    // The one script is allowed by its hash, and no other.
+    let scripts: Vec<&str> = text.split("<script").skip(1).collect();
+    let script = scripts[0].strip_prefix('>').and_then(|s| s.split_once("</script>")).unwrap().0;
+    let hash = data_encoding::BASE64.encode(&sha2::Sha256::digest(script));
+    assert_eq!(scripts.len(), 1);
+    assert!(text.contains(&format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; style-src \
-         &#39;unsafe-inline&#39;; script-src &#39;unsafe-inline&#39;\">"
-    ));
+         &#39;unsafe-inline&#39;; script-src &#39;sha256-{hash}&#39;\">"
+    )));
     for fact in [
         "<svg viewBox=",
         ">39.0 s</text>",

@@ -205,6 +205,20 @@ fn text_shape(path: &Path) -> Option<Shape> {
     }
 }
 
+/// What a text would be read as, in words, where it lies in a directory that is read.
+pub(super) fn text_of_inputs(path: &Path) -> Option<&'static str> {
+    if !matches!(sniff_path(path).ok()?.kind, Kind::Text) {
+        return None;
+    }
+    Some(match text_shape(path)?.kind() {
+        InputKind::Log => "a log",
+        InputKind::Hosts => "a list of hosts",
+        InputKind::Kubernetes => "a document of Kubernetes",
+        InputKind::Facts => "facts of a host",
+        InputKind::Capture => "a capture",
+    })
+}
+
 /// Lists of events (`kubectl get events -o json`), outputs of Ansible, a journal.
 fn is_document(head: &str) -> bool {
     let has = |words: [&str; 2]| words.iter().all(|w| head.contains(w));

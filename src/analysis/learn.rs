@@ -12,6 +12,7 @@ use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
 use crate::protocol::nccl::Network;
 use crate::protocol::tcpstore::Dialect;
+use crate::report::escape::clean;
 use crate::stream::PortSet;
 
 /// What a first reading of captures taught; a second reading starts from it.
@@ -85,7 +86,7 @@ pub fn learn(options: &Options) -> Knowledge {
     for r in reading.inputs.refused.iter().filter(|r| r.named) {
         known.refuse(r.label.clone(), r.error.clone(), !r.warning_only);
     }
-    known.labels = reading.captures.iter().map(|c| c.path.to_string_lossy().into_owned()).collect();
+    known.labels = reading.captures.iter().map(|c| clean(c.path.to_string_lossy().as_bytes(), 256)).collect();
     known.hosts = reading.captures.iter().filter_map(|c| c.host.clone()).collect();
     known.captures = reading.captures.iter().map(|c| c.path.clone()).collect();
     for (index, r) in &reading.read {

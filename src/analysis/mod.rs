@@ -41,5 +41,5 @@ pub use stored::{
     Concluded, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches, flow_row,
     late_of_kept, record_of_row,
 };
-pub use survey::{CONTINUES_NANOS, Survey, capture_stem, survey};
+pub use survey::{CONTINUES_NANOS, Survey, capture_stem, read_as, survey};
 pub use walk::{Closed, Totals, Visit, walk};

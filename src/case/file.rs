@@ -42,6 +42,11 @@ impl Case {
             Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
             Mode::Write | Mode::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
         };
+        if mode == Mode::Create && !path.exists() {
+            // SQLite would let everybody read it; what it puts beside it gets the same permissions.
+            let made = crate::disk::private().create_new(true).open(path);
+            made.map_err(|source| CaseError::Io { path: path.to_owned(), doing: "cannot make the case", source })?;
+        }
         let failed = |doing| move |source| CaseError::Sqlite { path: path.to_owned(), doing, source };
         let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(failed("cannot open the case"))?;
@@ -137,6 +142,8 @@ impl Case {
             let source = std::io::ErrorKind::AlreadyExists.into();
             return Err(CaseError::Io { path: to.to_owned(), doing: "cannot write a copy of the case", source });
         }
+        let made = crate::disk::private().create_new(true).open(to);
+        made.map_err(|source| CaseError::Io { path: to.to_owned(), doing: "cannot write a copy of the case", source })?;
         let name = to.to_string_lossy();
         self.db.execute("VACUUM INTO ?1", [&*name]).map_err(self.failed("cannot write a copy of the case"))?;
         Ok(())

@@ -17,7 +17,7 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 pub(super) fn load(path: &Path) -> anyhow::Result<Value> {
     let head = head(path).with_context(|| format!("{}: cannot read", shown(path)))?;
     if head != SQLITE {
-        let text = std::fs::read(path).with_context(|| format!("{}: cannot read", shown(path)))?;
+        let text = crate::disk::read_small(path, crate::disk::SMALL_FILE).with_context(|| format!("{}: cannot read", shown(path)))?;
         return serde_json::from_slice(&text)
             .with_context(|| format!("{}: a report (JSON) or a case file was required", shown(path)));
     }

@@ -145,7 +145,7 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
     let _lock = Lock::take(path)?;
     let mut case = Case::open(path, Mode::Create)?;
     for list in &a.common.setup.hosts {
-        let content = std::fs::read(list).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", list.display()))?;
+        let content = crate::disk::read_small(list, crate::disk::SMALL_FILE).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", list.display()))?;
         case.save_hosts(list, &content)?;
     }
     let own = Setup::of_case(&case)?.join(a.common.setup.setup());

@@ -103,7 +103,7 @@ impl Common {
     /// Adds the lists that `--hosts` names.
     pub(super) fn add_hosts(&self, stored: &mut Stored) -> anyhow::Result<()> {
         for path in &self.setup.hosts {
-            let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
+            let content = crate::disk::read_small(path, crate::disk::SMALL_FILE).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
             stored.hosts.push((path.clone(), content));
         }
         stored.hosts.sort();

@@ -164,7 +164,7 @@ pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<Pile, Watch
     let found = survey(&paths, &options.oom);
     refused.extend(found.refused.iter().map(|(p, e)| (p.to_string_lossy().into_owned(), e.clone())));
     for path in found.hosts.iter().chain(&options.hosts) {
-        match std::fs::read(path) {
+        match crate::disk::read_small(path, crate::disk::SMALL_FILE) {
             Ok(content) => drop(case.save_hosts(path, &content)?),
             Err(e) => refused.push((path.to_string_lossy().into_owned(), format!("cannot read: {e}"))),
         }
