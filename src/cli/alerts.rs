@@ -32,7 +32,7 @@ pub(super) struct AlertArgs {
     #[arg(long, value_name = "LOG", value_parser = receiver)]
     alert_to: Vec<Receiver>,
     /// Lowest severity of a finding that is an alert [default: warning; of merge: critical]
-    #[arg(long, value_name = "SEVERITY", value_parser = super::analyze::severity)]
+    #[arg(long, value_name = "SEVERITY", value_parser = super::args::severity)]
     alert_on: Option<Severity>,
     /// A list of what is no alert: by source, rule, listener and time, with the reason
     ///

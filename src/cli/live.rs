@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::alerts::{AlertArgs, Alerting, Metrics, Went};
-use super::analyze::severity;
 use super::args;
 use super::exit::Exit;
+use super::flags::{JoinArgs, StatusArgs};
 use super::output::complain;
-use super::setup::{Setup, SetupArgs};
+use super::setup::Setup;
 use super::watch::{now, stop_flag};
 use crate::case::{Case, Limits, Mode, Told};
 use crate::live::{
@@ -59,14 +59,13 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value = "lines", value_name = "FORM")]
     format: Form,
     /// Lowest severity that is printed
-    #[arg(long, value_name = "SEVERITY", default_value = "notice", value_parser = severity)]
+    #[arg(long, value_name = "SEVERITY", default_value = "notice", value_parser = args::severity)]
     show: Severity,
     /// Keep what was observed in this case file
     #[arg(long, value_name = "FILE")]
     case: Option<PathBuf>,
-    /// Lowest severity that makes the exit status 1
-    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
-    fail_on: Severity,
+    #[command(flatten)]
+    status: StatusArgs,
     /// Write packets to files there: the newest, and those around findings
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
@@ -101,7 +100,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = args::size)]
     case_max: u64,
     #[command(flatten)]
-    setup: SetupArgs,
+    join: JoinArgs,
     #[command(flatten)]
     alerts: AlertArgs,
 }
@@ -115,11 +114,11 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     };
     // Before anything is opened: what is wrong with a list is no reason to have started.
     let alerting = std::mem::take(&mut a.alerts).alerting(Severity::Warning)?;
-    let setup = Setup::of_case(&case)?.join(a.setup.setup());
+    let setup = Setup::of_case(&case)?.join(a.join.setup());
     setup.keep(&case)?;
-    let options = a.setup.options(&setup, arguments)?;
-    for path in &a.setup.hosts {
-        let content = crate::disk::read_small(path, crate::disk::SMALL_FILE).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
+    let options = a.join.options(&setup, arguments)?;
+    for path in &a.join.clocks.hosts {
+        let content = super::report::list(path)?;
         case.save_hosts(path, &content)?;
     }
     let ports = options.ports.iter().chain(options.nccl_ports.iter()).collect();
@@ -169,14 +168,14 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         // What goes wrong for hours is said once.
         already = tick.wrong.iter().cloned().collect();
         trouble |= tick.listening < a.interface.len() && !last;
-        flagged |= print(&tick, a.format, a.show, a.fail_on)?;
+        flagged |= print(&tick, a.format, a.show, a.status.fail_on)?;
         if last || measured.is_none_or(|m: Instant| m.elapsed() >= METRICS) {
             measured = Some(Instant::now());
             let well = tick.wrong.is_empty() && tick.listening == a.interface.len();
             metrics.after(station.case(), Went { well, lag: 0, problems: tick.wrong.len() })?;
         }
         if last {
-            return Ok(Exit::of(flagged, trouble, false, false, false));
+            return Ok(Exit::of(flagged, trouble, false, false, a.status.exit_zero));
         }
         let until = from + TICK;
         let over = || a.duration.is_some_and(|d| begun.elapsed().as_secs_f64() >= d) || stop.load(Ordering::Relaxed);

@@ -74,8 +74,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     all.wrong.iter().for_each(|w| complain(w));
     let mut stored = gather(&all.pile);
     a.common.add_hosts(&mut stored)?;
-    let setup = Setup::of_evidence(&stored.setups)?.join(a.common.setup.setup());
-    let options = a.common.setup.options(&setup, arguments)?;
+    let setup = Setup::of_evidence(&stored.setups)?.join(a.common.join.setup());
+    let options = a.common.join.options(&setup, arguments)?;
     let trouble = !all.wrong.is_empty();
     stored.notes.extend(all.wrong);
     stored.notes.extend(all.remarks);
@@ -144,15 +144,15 @@ impl Joined {
 fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let _lock = Lock::take(path)?;
     let mut case = Case::open(path, Mode::Create)?;
-    for list in &a.common.setup.hosts {
-        let content = crate::disk::read_small(list, crate::disk::SMALL_FILE).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", list.display()))?;
+    for list in &a.common.join.clocks.hosts {
+        let content = super::report::list(list)?;
         case.save_hosts(list, &content)?;
     }
-    let own = Setup::of_case(&case)?.join(a.common.setup.setup());
+    let own = Setup::of_case(&case)?.join(a.common.join.setup());
     own.keep(&case)?;
     let options = |setups: &[String]| {
         let setup = Setup::of_evidence(setups).map(|s| s.join(own.clone()));
-        setup.and_then(|s| a.common.setup.options(&s, arguments)).map_err(|e| format!("{e:#}"))
+        setup.and_then(|s| a.common.join.options(&s, arguments)).map_err(|e| format!("{e:#}"))
     };
     options(&[]).map_err(anyhow::Error::msg)?;
     let alerting = a.alerts.alerting(Severity::Critical)?;
@@ -180,7 +180,7 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
         )?;
         if a.once {
             let report = pass.analysis.as_ref().map(|a| &a.report);
-            let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| is_flagged(t, r, a.common.fail_on)));
+            let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| is_flagged(t, r, a.common.status.fail_on)));
             return Ok(Exit::of(flagged, pass.trouble, false, false, false));
         }
         said = wrong;

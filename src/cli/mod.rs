@@ -10,6 +10,7 @@ mod decoy;
 mod doctor;
 mod exit;
 mod explain;
+mod flags;
 mod help;
 mod hint;
 mod inventory;

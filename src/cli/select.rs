@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::args;
+use super::flags::MemoryArgs;
 use super::output::{Sink, complain};
 use super::redact::RedactArgs;
 use super::spool::Spool;
@@ -28,9 +29,8 @@ pub(super) struct SelectArgs {
     /// Write there instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Memory for flows and streams
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size, hide_short_help = true)]
-    memory: u64,
+    #[command(flatten)]
+    memory: MemoryArgs,
     #[command(flatten)]
     pub(super) redact: RedactArgs,
 }
@@ -50,7 +50,8 @@ impl SelectArgs {
     pub(super) fn read(&self, all: bool) -> anyhow::Result<Selected> {
         let mut paths = self.captures.clone();
         let spool = Spool::of(&mut paths)?;
-        let mut options = Options { paths, hosts: self.hosts.clone(), memory: self.memory, ..Options::default() };
+        let mut options =
+            Options { paths, hosts: self.hosts.clone(), memory: self.memory.memory, ..Options::default() };
         let mut selection = Selection { all, ..Selection::default() };
         if !self.port.is_empty() {
             self.port.iter().flatten().for_each(|p| options.ports.insert(*p));

@@ -1,6 +1,4 @@
-//! What is known of hosts, ports and clocks: flags of the commands that work on case files, and what a case keeps of them.
-
-use std::path::PathBuf;
+//! What a case and evidence keep of the flags about hosts, ports and clocks.
 
 use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
@@ -12,61 +10,19 @@ use crate::case::Case;
 /// Under which key a case keeps it.
 const KEY: &str = "setup";
 
-/// The flags.
-#[derive(clap::Args, Debug, Clone, Default)]
-#[command(next_help_heading = "Hosts, ports and clocks")]
-pub(super) struct SetupArgs {
-    /// Names of addresses, in the form of /etc/hosts (may repeat)
-    #[arg(long, value_name = "FILE")]
-    pub(super) hosts: Vec<PathBuf>,
-    /// The host that a path names: group "host", else the first group, else the match
-    #[arg(long, value_name = "REGEX", hide_short_help = true)]
-    host_pattern: Option<String>,
-    /// When a host booted: the origin of the times in its raw dmesg (may repeat)
-    #[arg(long, value_name = "HOST=TIME")]
-    boot: Vec<String>,
-    /// Zone of log times that name none: +08:00, Asia/Shanghai (may repeat)
-    #[arg(long, value_name = "[HOST=]ZONE")]
-    log_tz: Vec<String>,
-    /// Ports whose listeners are taken for stores, besides 29500, 29400 and 23456; ranges allowed
-    #[arg(long, value_name = "LIST")]
-    port: Vec<String>,
-    /// Ports of NCCL bootstrap roots; ranges allowed
-    #[arg(long, value_name = "LIST")]
-    nccl_port: Vec<String>,
-    /// Kills this close are one incident even without a common trigger
-    #[arg(long, value_name = "TIME", hide_short_help = true)]
-    window: Option<String>,
-    /// A trigger comes at most this long before its kill
-    #[arg(long, value_name = "TIME", hide_short_help = true)]
-    max_lag: Option<String>,
-    /// RAM and swap of a host (of all hosts, without HOST)
-    #[arg(long, value_name = "[HOST=]SIZE", hide_short_help = true)]
-    host_memory: Vec<String>,
-    /// vm.overcommit_memory of a host (of all hosts, without HOST): 0, 1 or 2
-    #[arg(long, value_name = "[HOST=]MODE", hide_short_help = true)]
-    overcommit: Vec<String>,
-    /// Memory for flows and streams
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size, hide_short_help = true)]
-    memory: u64,
-    /// Findings kept, the worst first
-    #[arg(long, value_name = "N", default_value_t = 10_000, hide_short_help = true)]
-    max_findings: usize,
-}
-
-/// The same, as it was typed.
+/// Flags about hosts, ports and clocks as they were typed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Setup {
-    host_pattern: Option<String>,
-    boot: Vec<String>,
-    log_tz: Vec<String>,
-    port: Vec<String>,
-    nccl_port: Vec<String>,
-    window: Option<String>,
-    max_lag: Option<String>,
-    host_memory: Vec<String>,
-    overcommit: Vec<String>,
+    pub(super) host_pattern: Option<String>,
+    pub(super) boot: Vec<String>,
+    pub(super) log_tz: Vec<String>,
+    pub(super) port: Vec<String>,
+    pub(super) nccl_port: Vec<String>,
+    pub(super) window: Option<String>,
+    pub(super) max_lag: Option<String>,
+    pub(super) host_memory: Vec<String>,
+    pub(super) overcommit: Vec<String>,
 }
 
 impl Setup {
@@ -167,32 +123,6 @@ impl Setup {
         o.window = one("--window", &self.window)?.unwrap_or(o.window);
         o.max_lag = one("--max-lag", &self.max_lag)?.unwrap_or(o.max_lag);
         Ok(o)
-    }
-}
-
-impl SetupArgs {
-    /// What was typed, to be kept.
-    pub(super) fn setup(&self) -> Setup {
-        Setup {
-            host_pattern: self.host_pattern.clone(),
-            boot: self.boot.clone(),
-            log_tz: self.log_tz.clone(),
-            port: self.port.clone(),
-            nccl_port: self.nccl_port.clone(),
-            window: self.window.clone(),
-            max_lag: self.max_lag.clone(),
-            host_memory: self.host_memory.clone(),
-            overcommit: self.overcommit.clone(),
-        }
-    }
-
-    /// What `setup` means, with the limits of this run.
-    pub(super) fn options(&self, setup: &Setup, arguments: &[std::ffi::OsString]) -> anyhow::Result<Options> {
-        let mut options = setup.options()?;
-        options.arguments = arguments.iter().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
-        options.memory = self.memory;
-        options.max_findings = self.max_findings;
-        Ok(options)
     }
 }
 

@@ -16,6 +16,7 @@ mod roll;
 pub mod size;
 pub mod table;
 mod veil;
+mod view;
 
 pub use redact::redacted;
 pub use veil::Veil;

@@ -3,7 +3,8 @@
 use super::markup::Html;
 use crate::report::model::{Finding, Incident, Report, Severity};
 use crate::report::size::{Times, grouped};
-use crate::report::table::{claim, decoded, dialect_words, effect, endpoint, quoted, triggers};
+use crate::report::table::{claim, decoded, dialect_words, effect, endpoint, quoted};
+use crate::report::view::triggers;
 
 /// Frames shown.
 const FRAMES: usize = 24;
