@@ -51,6 +51,11 @@ impl Scene {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
+    /// Whether all files that were there hold what they held.
+    fn holds(&self, before: &[(PathBuf, Vec<u8>)]) -> bool {
+        before.iter().all(|(path, bytes)| fs::read(path).is_ok_and(|now| now == *bytes))
+    }
+
     /// All files with their contents.
     fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut all: Vec<_> = fs::read_dir(self.place.path())
@@ -112,7 +117,7 @@ fn no_output_overwrites_what_was_observed() {
             assert_eq!(status, Some(2), "{arguments:?}: {said}");
             let refused = said.contains("would overwrite") || said.contains("cannot create a new file");
             assert!(refused, "{arguments:?}: {said}");
-            assert!(scene.contents() == before, "{arguments:?} changed a file");
+            assert!(scene.holds(&before), "{arguments:?} changed a file");
         }
     }
 }
@@ -136,7 +141,7 @@ fn a_glob_that_makes_the_first_capture_the_output_is_caught() {
     ] {
         let (status, said) = scene.run(line);
         assert_eq!(status, Some(2), "{line:?}: {said}");
-        assert!(scene.contents() == before, "{line:?} changed a file");
+        assert!(scene.holds(&before), "{line:?} changed a file");
     }
 }
 
