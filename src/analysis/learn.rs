@@ -52,10 +52,6 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether more than one dialect fits.
-    pub fn is_ambiguous(&self) -> bool {
-        self.listener.dialects().len() > 1
-    }
 }
 
 impl Knowledge {

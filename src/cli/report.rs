@@ -8,7 +8,7 @@ use anyhow::Context;
 use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
-use super::output::{OutputArgs, shown};
+use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
 use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
@@ -67,7 +67,9 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
     let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
-    a.common.finish(&analysis, &facts, false)
+    let exit = a.common.finish(&analysis, &facts, false)?;
+    // A case is the only copy of what it holds: what is lost of it is no input that somebody can give again.
+    Ok(if analysis.lost.is_empty() { exit } else { Exit::Trouble })
 }
 
 /// What was no alert stands in the report all the same: it says so.
@@ -113,6 +115,7 @@ impl Common {
     /// Writes the report; the exit status.
     pub(super) fn finish(&self, analysis: &Analysis, facts: &FactSet, trouble: bool) -> anyhow::Result<Exit> {
         self.output.write_with(&analysis.report, facts, self.output.redact.veil()?.as_ref())?;
+        analysis.lost.iter().for_each(|lost| complain(lost));
         Ok(self.status.exit(&analysis.report, trouble || analysis.trouble, false, false))
     }
 }

@@ -8,10 +8,10 @@ mod captures;
 mod logs;
 mod zone;
 
-pub use boot::{BootTime, boot_from_death};
+pub use boot::boot_from_death;
 pub use captures::{Crossing, Direction, between_captures};
 pub use logs::{Kill, log_against_capture};
-pub use zone::{Miss, QuarterHours, common_quarter_hour};
+pub use zone::{Miss, common_quarter_hour};
 
 use crate::time::{NANOS, Timestamp};
 

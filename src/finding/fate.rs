@@ -138,8 +138,3 @@ fn died(listener: &Listener, death: &Death, claim: Option<&Finding>) -> Finding 
     };
     f
 }
-
-/// Whether a claim of so many bytes can end a host by itself.
-pub fn is_killing(bytes: u64) -> bool {
-    bytes >= KILLING_BYTES
-}

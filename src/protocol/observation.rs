@@ -75,11 +75,6 @@ impl FlowObservation {
         self.record.server()
     }
 
-    /// The identity of the flow: the same at every vantage point.
-    pub fn identity(&self) -> (Endpoint, Endpoint, Option<u32>) {
-        (self.server(), self.client(), self.record.isn(Direction::ToServer).or(self.base[0]))
-    }
-
     /// What a decoder of `dialect` makes of it.
     pub fn facts(&self, dialect: Dialect) -> Option<&Facts> {
         self.store.iter().find(|f| f.dialect == dialect)
@@ -117,11 +112,6 @@ impl FlowObservation {
     /// Absolute sequence number of the byte at `offset`; `offset` itself where no sequence number is known.
     pub fn sequence(&self, direction: Direction, offset: u64) -> u32 {
         self.base[direction.index()].unwrap_or(0).wrapping_add(offset as u32)
-    }
-
-    /// Time of the client's first byte.
-    pub fn first_client_byte(&self) -> Option<Timestamp> {
-        self.kept[0].first().map(|k| k.time)
     }
 
     /// Time of the client's last kept byte.

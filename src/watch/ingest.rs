@@ -76,7 +76,7 @@ impl Central {
         let mut taken = Ingested::default();
         self.take(now, stop, &mut taken)?;
         if self.case.is_fresh()? && !stop() {
-            let setups = gather(&self.case.evidence_of(Some(Kind::SiteFacts))?).setups;
+            let setups = gather(self.case.evidence_of(Some(Kind::SiteFacts))?).setups;
             let options = options(&setups).map_err(WatchError::SiteFacts)?;
             let analysis = conclude(&mut self.case, &options, &mut |_, _| {})?;
             let deliver = self.alerts.is_any().then_some(self.alert_on);
@@ -126,7 +126,7 @@ impl Central {
                 if self.case.has_arrived(&file, stat.size, stat.modified)? {
                     continue;
                 }
-                let reader = LineReader::new(&file.to_string_lossy()).read(&mut BufReader::new(input));
+                let reader = LineReader::new(&file.to_string_lossy()).of_size(stat.size).read(&mut BufReader::new(input));
                 let reader = match reader {
                     Ok(reader) => reader,
                     Err(e @ EvidenceError::Newer { .. }) => return Err(e.into()),
@@ -138,7 +138,7 @@ impl Central {
                 };
                 taken.trouble |= !reader.wrong.is_empty();
                 taken.wrong.extend(reader.wrong);
-                self.case.take_evidence(&reader.pile, (&file, stat.size, stat.modified), now)?;
+                self.case.take_evidence(&reader.facts, (&file, stat.size, stat.modified), now)?;
                 taken.segments += 1;
             }
         }
