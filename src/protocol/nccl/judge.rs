@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::Purpose;
 use super::communicator::Communicator;
-use super::deed::{Cut, Deed, Standing, first_close, standing};
 use super::facts::Facts;
-use super::fate::{Fate, Outcome, fate};
-use super::network::{Flow, LearnedFrom, Listener};
+use super::fate::{Outcome, RootFate, fate};
+use super::misbehaviour::{Cut, Misbehaviour, Standing, first_close, standing};
+use super::network::{Flow, LearnedFrom, NcclListener};
 use super::role::Role;
 use super::verdict::{Effect, Verdict, fixed_in, verdict};
 use super::version::{Version, Versions};
@@ -15,7 +15,7 @@ use super::wire::HANDSHAKE_BYTES;
 use crate::net::{Address, Endpoint};
 use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// Strays that are judged one by one; a flood adds nothing.
 const JUDGED: usize = 4096;
@@ -52,12 +52,12 @@ impl Shown {
     }
 
     /// What shows a deed: the bytes, where some came, else the end.
-    fn of(flow: &Flow<'_>, deed: Deed) -> Self {
+    fn of(flow: &Flow<'_>, deed: Misbehaviour) -> Self {
         let by_bytes = || {
             let f = flow.facts?;
             let fault = |wanted| f.faults.iter().find(|(_, fault, _)| *fault == wanted).map(|(.., place)| *place);
             let told = match deed {
-                Deed::Malformed(wanted) => fault(wanted).or(f.first_frame.map(|(_, place)| place)),
+                Misbehaviour::Malformed(wanted) => fault(wanted).or(f.first_frame.map(|(_, place)| place)),
                 _ => None,
             };
             let end = match told.and_then(|t| f.pieces.iter().find(|p| p.packet == t.packet)) {
@@ -142,13 +142,13 @@ pub struct Judgement {
     /// In order of time.
     pub conclusions: Vec<Conclusion>,
     /// Of a root: what became of it.
-    pub fate: Option<Fate>,
+    pub fate: Option<RootFate>,
 }
 
 /// A connection that is none of NCCL's own, with what the releases do about it.
 pub(super) struct Stray<'a> {
     pub(super) flow: &'a Flow<'a>,
-    pub(super) deed: Deed,
+    pub(super) deed: Misbehaviour,
     pub(super) verdicts: Vec<(Version, Verdict)>,
     /// When it takes effect: at its last byte, or when it closes.
     pub(super) time: Timestamp,
@@ -158,7 +158,7 @@ pub(super) struct Stray<'a> {
 impl Stray<'_> {
     /// The first bytes that came; none of ranks that quarrel, whose bytes are NCCL's own.
     fn sent(&self) -> Vec<u8> {
-        let quarrel = matches!(self.deed, Deed::Disagrees { .. } | Deed::Duplicate(_));
+        let quarrel = matches!(self.deed, Misbehaviour::Disagrees { .. } | Misbehaviour::Duplicate(_));
         self.flow.facts.filter(|_| !quarrel).map_or_else(Vec::new, |f| f.head.clone())
     }
 
@@ -171,7 +171,7 @@ impl Stray<'_> {
     }
 
     /// `what the bootstrap root does, by release: NCCL 2.16.2–2.26.2: fails; NCCL 2.27.3: …; fixed in 2.27.3`.
-    fn by_release(&self, listener: &Listener) -> String {
+    fn by_release(&self, listener: &NcclListener) -> String {
         let mut runs: Vec<(Effect, Version, Version)> = Vec::new();
         for (version, v) in &self.verdicts {
             match runs.last_mut() {
@@ -193,16 +193,16 @@ impl Stray<'_> {
         format!("what the {} does, by release: {}{fix}", listener.name(), texts.join("; "))
     }
 
-    fn magic(&self, listener: &Listener) -> u64 {
+    fn magic(&self, listener: &NcclListener) -> u64 {
         right_magic(listener, self.flow.facts, self.deed)
     }
 }
 
 /// The magic that counts as right: the listener's; unknown, the one that a well-formed handshake carries, or eight
 /// bytes that were followed by nothing.
-fn right_magic(listener: &Listener, facts: Option<&Facts>, deed: Deed) -> u64 {
+fn right_magic(listener: &NcclListener, facts: Option<&Facts>, deed: Misbehaviour) -> u64 {
     let sent = || {
-        let head = facts.filter(|_| deed == Deed::NoType)?.head.get(..8)?;
+        let head = facts.filter(|_| deed == Misbehaviour::NoType)?.head.get(..8)?;
         Some(u64::from_le_bytes(head.try_into().ok()?))
     };
     listener.magic.or_else(|| facts.and_then(Facts::magic)).or_else(sent).unwrap_or(0)
@@ -228,7 +228,7 @@ fn verb(e: Effect, role: Option<Role>) -> &'static str {
 /// `flows`: its connections, in any order. `communicator`: the one whose root it is, where it is one.
 /// `hint`: releases that other listeners of the same host speak, used where its own say nothing.
 pub fn judge(
-    listener: &Listener,
+    listener: &NcclListener,
     communicator: Option<&Communicator>,
     hint: Option<Versions>,
     flows: &[Flow<'_>],
@@ -298,7 +298,7 @@ pub fn judge(
     out
 }
 
-fn stray<'a>(listener: &Listener, versions: Versions, flow: &'a Flow<'a>, deed: Deed) -> Stray<'a> {
+fn stray<'a>(listener: &NcclListener, versions: Versions, flow: &'a Flow<'a>, deed: Misbehaviour) -> Stray<'a> {
     let record = flow.record;
     let head = flow.facts.map_or(&[][..], |f| &f.head);
     let whole: Vec<u8>;
@@ -307,7 +307,7 @@ fn stray<'a>(listener: &Listener, versions: Versions, flow: &'a Flow<'a>, deed: 
         // What is kept of the head ends before a check-in does; what its frame declares is what counts.
         whole = rebuilt(head, &c);
         sent = &whole;
-    } else if matches!(deed, Deed::WrongType(_))
+    } else if matches!(deed, Misbehaviour::WrongType(_))
         && let Some(after) = head.get(HANDSHAKE_BYTES..)
     {
         // The model knows one type for each role; a NET listener has one of three.
@@ -326,7 +326,7 @@ fn stray<'a>(listener: &Listener, versions: Versions, flow: &'a Flow<'a>, deed: 
 
 /// Leaves of the releases those that do what the root did: those that live through what it lived through, and that end
 /// at what ended it.
-fn what_it_did(strays: &mut [Stray<'_>], fate: &Fate) {
+fn what_it_did(strays: &mut [Stray<'_>], fate: &RootFate) {
     for i in 0..strays.len() {
         let survived = fate.outcome == Outcome::Completed || fate.cause.is_some_and(|cause| i < cause);
         let ended = fate.cause == Some(i);
@@ -343,7 +343,7 @@ fn what_it_did(strays: &mut [Stray<'_>], fate: &Fate) {
 }
 
 /// A connection that the listener closed before its first message was whole.
-fn cut_off(listener: &Listener, flow: &Flow<'_>, cut: Option<Cut>) -> Option<Conclusion> {
+fn cut_off(listener: &NcclListener, flow: &Flow<'_>, cut: Option<Cut>) -> Option<Conclusion> {
     let record = flow.record;
     let own = listener.magic.is_some() && flow.facts.is_some_and(|f| f.begins_with(listener.magic));
     let how = if record.rst[1].get().is_some_and(|t| Some(t) == record.server_closed()) { "reset" } else { "closed" };
@@ -381,8 +381,8 @@ fn quarrels<'a>(own: &[&'a Flow<'a>]) -> Vec<Stray<'a>> {
             (first, seen) = (None, BTreeMap::new());
         }
         let deed = match first {
-            Some(n) if n != c.nranks => Some(Deed::Disagrees { first: n, this: c.nranks }),
-            _ => seen.insert(c.rank, c.ring).filter(|ring| *ring != c.ring).map(|_| Deed::Duplicate(c.rank)),
+            Some(n) if n != c.nranks => Some(Misbehaviour::Disagrees { first: n, this: c.nranks }),
+            _ => seen.insert(c.rank, c.ring).filter(|ring| *ring != c.ring).map(|_| Misbehaviour::Duplicate(c.rank)),
         };
         first = first.or(Some(c.nranks));
         if let Some(deed) = deed {
@@ -396,12 +396,12 @@ fn quarrels<'a>(own: &[&'a Flow<'a>]) -> Vec<Stray<'a>> {
 
 #[allow(clippy::too_many_arguments)]
 fn root(
-    listener: &Listener,
+    listener: &NcclListener,
     flows: &[&Flow<'_>],
     own: &[&Flow<'_>],
     strays: &[Stray<'_>],
-    fate: &Fate,
-    ladder: Option<&super::Ladder>,
+    fate: &RootFate,
+    ladder: Option<&super::RetryPattern>,
     communicator: Option<&Communicator>,
     out: &mut Vec<Conclusion>,
 ) {
@@ -481,12 +481,12 @@ fn root(
 }
 
 /// Strays, those of one source that did the same thing together.
-fn tell_strays(listener: &Listener, strays: &[Stray<'_>], fate: Option<&Fate>, out: &mut Vec<Conclusion>) {
+fn tell_strays(listener: &NcclListener, strays: &[Stray<'_>], fate: Option<&RootFate>, out: &mut Vec<Conclusion>) {
     let survived = fate.is_some_and(|f| f.outcome == Outcome::Completed);
     let mut groups: BTreeMap<(&'static str, Address, String), (usize, u64)> = BTreeMap::new();
     for (i, s) in strays.iter().enumerate() {
         let what = match s.deed {
-            Deed::Silent(..) | Deed::Short(_) => String::new(),
+            Misbehaviour::Silent(..) | Misbehaviour::Short(_) => String::new(),
             deed => deed.to_string(),
         };
         groups.entry((s.deed.rule(), s.flow.record.client().address, what)).or_insert((i, 0)).1 += 1;
@@ -514,7 +514,7 @@ fn tell_strays(listener: &Listener, strays: &[Stray<'_>], fate: Option<&Fate>, o
 }
 
 /// A proxy or RAS thread that accepts again and again after a wrong magic, until a valid connection comes.
-fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
+fn spinning(listener: &NcclListener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
     let Some(s) = strays.iter().find(|s| s.worst() == Effect::Spins) else { return };
     let released = own.iter().map(|f| f.record.first).filter(|t| *t > s.time).min();
     let until = match released {
@@ -540,7 +540,7 @@ pub(super) fn clock(t: Timestamp) -> String {
 }
 
 /// Connections that were opened and closed long before make a later accept fail.
-fn fuses(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
+fn fuses(listener: &NcclListener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
     for f in own {
         let Some(reset_at) = f.record.rst[1].get() else { continue };
         // The listener's side had not read what it was sent: its accept had failed.

@@ -98,7 +98,7 @@ pub struct Evidence {
 
 /// A listener of NCCL.
 #[derive(Clone, Debug)]
-pub struct Listener {
+pub struct NcclListener {
     /// Where it listens.
     pub endpoint: Endpoint,
     /// What for; `None` where nothing tells.
@@ -127,7 +127,7 @@ pub struct Listener {
     pub has_traffic: bool,
 }
 
-impl Listener {
+impl NcclListener {
     /// The type of handshake that it wants.
     pub fn kind(&self) -> SocketType {
         match self.role {
@@ -148,7 +148,7 @@ impl Listener {
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Listeners, in order of address.
-    pub listeners: BTreeMap<Endpoint, Listener>,
+    pub listeners: BTreeMap<Endpoint, NcclListener>,
     /// Communicators, in order of their first check-in.
     pub communicators: Vec<Communicator>,
 }
@@ -269,7 +269,7 @@ pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
 }
 
 /// The processes of a communicator run one release: what one listener shows holds for all of them.
-fn pool(listeners: &mut BTreeMap<Endpoint, Listener>, communicators: &mut [Communicator]) {
+fn pool(listeners: &mut BTreeMap<Endpoint, NcclListener>, communicators: &mut [Communicator]) {
     let mut pools: BTreeMap<u64, Versions> = BTreeMap::new();
     for l in listeners.values() {
         if let Some(group) = l.group {
@@ -405,7 +405,7 @@ fn weak_speech(record: &FlowRecord, f: &Facts, known: bool, claims: &mut Claims)
     }
 }
 
-fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> Listener {
+fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> NcclListener {
     claims.sort_by(|a, b| (a.from, a.role, &a.evidence).cmp(&(b.from, b.role, &b.evidence)));
     let of = |role| claims.iter().any(|c| c.role == role);
     // Up to 2.22 a rank's ring listener is its peer listener too.
@@ -440,7 +440,7 @@ fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> 
             evidence.push(c.evidence.clone());
         }
     }
-    Listener {
+    NcclListener {
         endpoint,
         role,
         magic,
