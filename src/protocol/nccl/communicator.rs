@@ -78,6 +78,8 @@ struct At {
     rank: Rank,
     nranks: i32,
     roots: (i32, i32),
+    /// When its connection was opened.
+    opened: Timestamp,
     root: Endpoint,
     magic: Option<u64>,
     versions: Versions,
@@ -105,6 +107,7 @@ pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoin
             rank,
             nranks: c.nranks,
             roots: c.roots.unwrap_or((0, 1)),
+            opened: record.first,
             root,
             magic: f.magic(),
             versions: c.versions,
@@ -136,7 +139,8 @@ fn joined(groups: BTreeMap<(Option<u64>, Option<Endpoint>), Vec<At>>) -> Vec<Vec
             let mut ranks: BTreeSet<i32> = BTreeSet::new();
             let mut current: Vec<At> = Vec::new();
             for at in group {
-                if current.first().is_some_and(|f| i64::from(f.nranks) == ranks.len() as i64) {
+                let full = current.first().is_some_and(|f| i64::from(f.nranks) == ranks.len() as i64);
+                if full && current.last().is_some_and(|l| l.rank.time < at.opened) {
                     out.push(std::mem::take(&mut current));
                     ranks.clear();
                 }

@@ -372,14 +372,16 @@ fn rebuilt(head: &[u8], c: &super::CheckIn) -> Vec<u8> {
 fn quarrels<'a>(own: &[&'a Flow<'a>]) -> Vec<Stray<'a>> {
     let mut first: Option<i32> = None;
     let mut seen: BTreeMap<i32, Option<Endpoint>> = BTreeMap::new();
+    let mut last = Timestamp::MIN;
     let mut out = Vec::new();
     let mut check_ins: Vec<_> = own.iter().filter_map(|f| Some((*f, f.facts?.check_in?))).collect();
     check_ins.sort_by_key(|(_, (_, place))| (place.time, place.packet));
     for (flow, (c, place)) in check_ins.into_iter().take(JUDGED) {
-        if first.is_some_and(|n| i64::from(n) == seen.len() as i64) {
-            // All had come: what follows is the next communicator of a fixed port.
+        if first.is_some_and(|n| i64::from(n) == seen.len() as i64) && flow.record.first > last {
+            // All had come before it connected: it is of the next communicator of a fixed port.
             (first, seen) = (None, BTreeMap::new());
         }
+        last = place.time;
         let deed = match first {
             Some(n) if n != c.nranks => Some(Misbehaviour::Disagrees { first: n, this: c.nranks }),
             _ => seen.insert(c.rank, c.ring).filter(|ring| *ring != c.ring).map(|_| Misbehaviour::Duplicate(c.rank)),
