@@ -17,10 +17,10 @@ use crate::vocabulary::Outcome;
 /// that these teach.
 pub(super) fn endpoints(reading: &Reading, options: &Options) -> BTreeSet<Endpoint> {
     let mut found: BTreeSet<Endpoint> = candidates(&reading.sets, options);
-    found.extend(reading.lessons.roots.iter().map(|(_, r)| r.id.root));
     found.extend(reading.nccl.iter().copied());
     found.retain(|e| !reading.stores.contains(e));
     let knowledge = knowledge(reading, options);
+    found.extend(knowledge.ids.iter().map(|k| k.id.root).filter(|e| !reading.stores.contains(e)));
     found.extend(knowledge.suspects.keys());
     let gathered = dedup::gather(&reading.sets, &found, &reading.names);
     let network = nccl::study(&knowledge, &flows(&gathered));
@@ -43,7 +43,9 @@ fn knowledge(reading: &Reading, options: &Options) -> Knowledge {
         reading.stores.contains(&e) || reading.lessons.pairs.contains_key(&e) || options.ports.contains(e.port)
     };
     let suspects = nccl::suspects(reading.sets.iter().flat_map(|s| &s.seen.records), known);
-    let ids = reading.lessons.roots.iter().map(|(_, r)| KnownId { id: r.id, packet: r.said.packet, time: r.said.time });
+    let stored = reading.lessons.roots.iter().map(|(_, r)| KnownId { id: r.id, packet: Some(r.said.packet) });
+    let given = options.nccl_ids.iter().filter_map(|text| nccl::unique_id_of_hex(text));
+    let ids = stored.chain(given.map(|id| KnownId { id, packet: None }));
     Knowledge { ids: ids.collect(), ports: options.nccl_ports.iter().collect(), suspects }
 }
 
