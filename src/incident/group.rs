@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::chance::Rates;
+use super::coincidence::Rates;
 use super::ruled_out::ClaimsSent;
-use super::sent::Sent;
+use super::by_source::BySource;
 use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Claims, Fit, Trigger, claimed, trigger_of};
@@ -17,7 +17,7 @@ use crate::net::{Address, Endpoint};
 use crate::oom::{OomEvent, OomKind};
 use crate::size::bytes;
 use crate::time::Timestamp;
-use crate::words::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
+use crate::vocabulary::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
 
 /// A listener's death belongs to a kill when it is seen this close to it, in seconds: the kernel needs a while to
 /// give back a terabyte, and closes sockets after that.
@@ -37,7 +37,7 @@ pub fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
     parts.extend(deaths_without_kill(e, &parts));
     parts.sort_by(|a, b| (moment(e, a), &a.host).cmp(&(moment(e, b), &b.host)));
     let groups = grouped(e, &parts);
-    let (sent, rates) = (Sent::of(e), Rates::of(e.events, e.log_days));
+    let (sent, rates) = (BySource::of(e), Rates::of(e.events, e.log_days));
     let mut parts: Vec<Option<HostPart>> = parts.into_iter().map(Some).collect();
     let mut all: Vec<Incident> = groups
         .into_iter()
@@ -105,7 +105,7 @@ fn unexplained(e: &Evidence<'_>, sent: &ClaimsSent, part: &mut HostPart, event: 
     });
     part.reasons.extend(before.said);
     part.reasons.extend(super::weigh::cgroup(event));
-    part.reasons.extend(super::climb::weighed(e, &part.host, event.time, None, 0.0).map(|(text, _)| text));
+    part.reasons.extend(super::memory_climb::weighed(e, &part.host, event.time, None, 0.0).map(|(text, _)| text));
     part.reasons.extend(e.clocks.of(&part.host).iter().map(|c| c.text.clone()));
 }
 
@@ -153,7 +153,7 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             let Some(finding) = places.get(fatal.id.as_str()).copied().filter(|_| !told && lag <= e.max_lag) else {
                 continue;
             };
-            let effect = fatal.effects.iter().position(|x| x.outcome == crate::words::Outcome::Allocates).unwrap_or(0);
+            let effect = fatal.effects.iter().position(|x| x.outcome == crate::vocabulary::Outcome::Allocates).unwrap_or(0);
             let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, at_limit: false, lag, lag_uncertainty: 0.0 };
             let claim = claimed(&trigger, fatal);
             let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
@@ -271,7 +271,7 @@ fn grouped(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
-fn assemble(e: &Evidence<'_>, sent: &Sent<'_>, rates: &Rates<'_>, hosts: Vec<HostPart>) -> Incident {
+fn assemble(e: &Evidence<'_>, sent: &BySource<'_>, rates: &Rates<'_>, hosts: Vec<HostPart>) -> Incident {
     let triggers: Vec<&Finding> =
         hosts.iter().filter_map(|h| h.trigger.as_ref()).map(|t| &e.findings[t.finding]).collect();
     let earliest = triggers.iter().min_by_key(|f| (f.time, &f.id));
@@ -306,7 +306,7 @@ fn assemble(e: &Evidence<'_>, sent: &Sent<'_>, rates: &Rates<'_>, hosts: Vec<Hos
         summary: String::new(),
         settled_by: Vec::new(),
     };
-    incident.chance = super::chance::chance(&incident, e.events, rates);
+    incident.chance = super::coincidence::chance(&incident, e.events, rates);
     incident.settled_by = summary::settled_by(e, &incident);
     incident.summary = summary::summary(e, &incident);
     incident
@@ -328,7 +328,7 @@ fn overall(scope: Scope, hosts: &[HostPart]) -> Verdict {
     }
 }
 
-fn cause(sent: &Sent<'_>, triggers: &[&Finding], source: Option<Address>) -> Cause {
+fn cause(sent: &BySource<'_>, triggers: &[&Finding], source: Option<Address>) -> Cause {
     if triggers.is_empty() {
         return Cause::Unknown;
     }

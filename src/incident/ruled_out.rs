@@ -11,7 +11,7 @@ use crate::finding::claim::WARNING_BYTES;
 use crate::finding::fate::{is_open_claim, largest_claim};
 use crate::oom::OomEvent;
 use crate::size::{bytes, readings};
-use crate::words::Outcome;
+use crate::vocabulary::Outcome;
 
 /// Claims before one kill that are looked at.
 const LOOKED_AT: usize = 32;
@@ -20,7 +20,7 @@ const LOOKED_AT: usize = 32;
 pub(super) struct Before {
     /// Of each kind of reason the latest, and how many there were. Empty: none was seen.
     pub(super) said: Vec<String>,
-    /// A listener of the host was seen to live on after such a claim.
+    /// Some were seen, and the listeners lived on after each of them.
     pub(super) lived: bool,
 }
 
@@ -61,7 +61,7 @@ impl ClaimsSent {
             Why::Refused => e.listener(f.target).and_then(|l| l.lived_on(f.time)) == Some(true),
             _ => false,
         };
-        Before { lived: kinds.iter().any(survived), said }
+        Before { lived: !kinds.is_empty() && kinds.iter().all(survived), said }
     }
 }
 

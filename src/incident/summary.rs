@@ -1,6 +1,6 @@
 //! What happened, in plain words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::clocks::Whose;
 use super::trigger::claimed;
@@ -8,7 +8,7 @@ use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
 use crate::size::bytes;
 use crate::time::{NANOS, Timestamp};
-use crate::words::{CoverageLevel, Verdict};
+use crate::vocabulary::{CoverageLevel, Verdict};
 
 /// A time of day in UTC with microseconds.
 pub(crate) fn clock(t: Timestamp) -> String {
@@ -30,23 +30,11 @@ fn listed(names: &BTreeSet<&str>) -> String {
 pub(crate) fn summary(e: &Evidence<'_>, i: &Incident) -> String {
     let explained: Vec<&HostPart> = i.hosts.iter().filter(|h| h.trigger.is_some()).collect();
     let mut text = what_failed(e, i);
-    let first = explained
-        .iter()
-        .filter_map(|h| h.trigger.as_ref())
-        .map(|t| (t, &e.findings[t.finding]))
-        .min_by_key(|(_, f)| f.time);
-    match first {
-        Some((t, f)) => {
+    match explained.first() {
+        Some(_) => {
             let stores = distinct(explained.iter().copied()).len();
             let each = if stores == 1 { "its store had" } else { "each store had" };
-            text.push_str(&format!(" {} {each} been sent {} by {}", earlier(&explained), what(f), who(e, i)));
-            let effect = f.effects.get(t.effect);
-            let reading = effect.and_then(|x| x.query).unwrap_or("a request");
-            let dialect = effect.map_or_else(|| "the store".to_string(), |x| readers(f, x));
-            text.push_str(&format!(
-                ", which {dialect} reads as {reading} with {} to come, and allocates.",
-                bytes(claimed(t, f))
-            ));
+            text.push_str(&format!(" {} {each} been sent {}", earlier(&explained), claims(e, i, &explained)));
             rest(i, &mut text);
         }
         None if i.hosts.iter().all(|h| h.coverage == CoverageLevel::NotObserved) => {
@@ -101,6 +89,28 @@ fn earlier(explained: &[&HostPart]) -> String {
         (low, high) if high - low < 0.05 => format!("{low:.1} s earlier"),
         (low, high) => format!("{low:.1} to {high:.1} s earlier"),
     }
+}
+
+/// What was sent by whom, and how it is read: each claim once, with its hosts where there are several.
+fn claims(e: &Evidence<'_>, i: &Incident, explained: &[&HostPart]) -> String {
+    let mut by_claim: BTreeMap<(u64, String), (&super::Trigger, &Finding, BTreeSet<&str>)> = BTreeMap::new();
+    for h in explained {
+        let Some((t, f)) = h.trigger.as_ref().and_then(|t| Some((t, e.findings.get(t.finding)?))) else { continue };
+        let slot = by_claim.entry((claimed(t, f), what(f))).or_insert((t, f, BTreeSet::new()));
+        slot.2.insert(&h.host);
+    }
+    let several = by_claim.len() > 1;
+    let one = |((claim, what), (t, f, hosts)): (&(u64, String), &(&super::Trigger, &Finding, BTreeSet<&str>))| {
+        let effect = f.effects.get(t.effect);
+        let reading = effect.and_then(|x| x.query).unwrap_or("a request");
+        let dialect = effect.map_or_else(|| "the store".to_string(), |x| readers(f, x));
+        let to = if several { format!(" (to {})", listed(hosts)) } else { String::new() };
+        let by = if several { String::new() } else { format!(" by {}", who(e, i)) };
+        format!("{what}{to}{by}, which {dialect} reads as {reading} with {} to come, and allocates", bytes(*claim))
+    };
+    let all: Vec<String> = by_claim.iter().map(one).collect();
+    let lead = if several { format!("something by {}: ", who(e, i)) } else { String::new() };
+    format!("{lead}{}.", all.join("; "))
 }
 
 /// What else is to be told: kills without a seen trigger.

@@ -6,7 +6,7 @@ use super::{Evidence, HostPart, kill_of};
 use crate::clock::death_misses;
 use crate::oom::{OomEvent, OomKind};
 use crate::time::Timestamp;
-use crate::words::Verdict;
+use crate::vocabulary::Verdict;
 
 /// Hosts whose kills fit no death of their own that are looked at.
 const MISFITS: usize = 64;

@@ -12,7 +12,7 @@ use crate::protocol::listener::Listener;
 use crate::oom::OomEvent;
 use crate::size::{bytes, readings};
 use crate::time::Timestamp;
-use crate::words::Verdict;
+use crate::vocabulary::Verdict;
 
 /// Two processes of one job's kind that hold the same claim differ in size by less than this.
 const ALIKE_BYTES: u64 = 16 << 30;

@@ -1,7 +1,7 @@
 //! The verdict on one kill with a trigger, and its reasons: facts that agree, facts that contradict, assumptions.
 
 use super::clocks::Whose;
-use super::climb::Says;
+use super::memory_climb::Says;
 use super::summary::clock;
 use super::trigger::{Fit, Trigger, claimed};
 use super::{Evidence, HostPart, kill_of};
@@ -10,7 +10,7 @@ use crate::finding::{Effect, Finding};
 use crate::oom::{OomEvent, OomKind};
 use crate::size::{bytes, readings};
 use crate::time::Timestamp;
-use crate::words::{Outcome, Verdict};
+use crate::vocabulary::{Outcome, Verdict};
 
 /// A silence shorter than this is none.
 const SILENT_SECONDS: f64 = 1.0;
@@ -71,7 +71,7 @@ pub(super) fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: 
     }
     clocks(e, &mut s, part, event);
     let beside = event.uncertainty_nanos as f64 / 1e9;
-    if let Some((text, says)) = super::climb::weighed(e, &part.host, event.time, Some(f.time), beside) {
+    if let Some((text, says)) = super::memory_climb::weighed(e, &part.host, event.time, Some(f.time), beside) {
         match says {
             Says::For => s.fact(text),
             Says::Against => s.against(text),

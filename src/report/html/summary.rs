@@ -3,8 +3,9 @@
 use super::markup::Html;
 use crate::report::escape::clean;
 use crate::report::model::{CoverageLevel, Incident, Report, Severity, Verdict};
-use crate::report::size::{Times, Zone, grouped, readings, span};
-use crate::report::table::{headline, quiet, triggers};
+use crate::report::size::{Times, grouped, readings, span};
+use crate::report::table::{headline, quiet};
+use crate::report::view::{capital, triggers, watched};
 
 /// Title, verdict, summary, tiles, notes.
 pub(super) fn header(h: &mut Html, report: &Report, incidents: &[&Incident], times: &Times) {
@@ -65,11 +66,6 @@ pub(super) fn severity_class(severity: Severity) -> &'static str {
     }
 }
 
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
-}
-
 fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
     let triggers = triggers(report, incident);
     let lags: Vec<f64> = incident.hosts.iter().filter_map(|host| host.lag_seconds).collect();
@@ -77,7 +73,7 @@ fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
     let largest = triggers.iter().filter_map(|f| f.declared.as_ref()?.bytes).max();
     let c = &report.coverage;
     h.raw("<div class=\"tiles\">\n");
-    tile(h, "Hosts", &grouped(incident.hosts.len() as u64), &names(incident));
+    tile(h, "Hosts", &grouped(incident.host_names().len() as u64), &names(incident));
     if let Some(source) = &incident.source {
         let what = [source.label.as_deref(), source.tool.as_deref()];
         let what: Vec<String> = what.into_iter().flatten().map(|w| clean(w.as_bytes(), 40)).collect();
@@ -90,7 +86,7 @@ fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
     }
     if !lags.is_empty() {
         let value = if lags.len() == 1 || low == high { span(low) } else { range(low, high) };
-        tile(h, "Trigger to kill", &value, &format!("lag of {} of {} hosts", lags.len(), incident.hosts.len()));
+        tile(h, "Trigger to kill", &value, &format!("lag of {} of {}", lags.len(), count(incident.hosts.len(), "kill", "kills")));
     }
     if c.oom_hosts > 0 {
         let mut sub = "OOM hosts observed".to_string();
@@ -107,9 +103,10 @@ fn range(low: f64, high: f64) -> String {
 }
 
 fn names(incident: &Incident) -> String {
-    let mut names: Vec<String> = incident.hosts.iter().take(6).map(|host| clean(host.host.as_bytes(), 30)).collect();
-    if incident.hosts.len() > 6 {
-        names.push(format!("{} more", incident.hosts.len() - 6));
+    let all = incident.host_names();
+    let mut names: Vec<String> = all.iter().take(6).map(|host| clean(host.as_bytes(), 30)).collect();
+    if all.len() > 6 {
+        names.push(format!("{} more", all.len() - 6));
     }
     names.join(", ")
 }
@@ -145,16 +142,7 @@ fn coverage(h: &mut Html, report: &Report, times: &Times) {
     }
     h.raw("<ul class=\"note warn\">");
     for host in short.iter().take(40) {
-        let level = if host.coverage == CoverageLevel::Partial { "observed in part" } else { "not observed" };
-        let held = match (host.from, host.to) {
-            (Some(from), Some(to)) => {
-                let times = Times { zone: Zone::Utc, ..*times };
-                format!(", captures hold {} to {}", times.short(from), times.short(to))
-            }
-            _ => String::new(),
-        };
-        let reason = host.reason.as_deref().map_or(String::new(), |r| format!(" ({r})"));
-        h.raw("<li>").leaf("b", &[], &host.host).text(&format!(": {level}{held}{reason}")).raw("</li>");
+        h.raw("<li>").leaf("b", &[], &host.host).text(&format!(": {}", watched(host, times))).raw("</li>");
     }
     h.raw("</ul>\n");
     super::rest(h, short.len(), 40, "hosts");
