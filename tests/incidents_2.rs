@@ -36,7 +36,10 @@ fn holds(run: &Run, truth: &Value) {
         let off = (time(&event["time"]) - time(&kill["time"])).abs();
         assert!(off <= event["uncertainty_seconds"].as_f64().unwrap() + 1e-3, "{event:#} {kill:#}");
         let due = truth["triggers"].as_array().unwrap().iter().find(|t| {
-            t["host"] == kill["host"] && t["round"] == kill["round"] && t["probe"] == kill["caused_by"] && !t["frame"].is_null()
+            t["host"] == kill["host"]
+                && t["round"] == kill["round"]
+                && t["probe"] == kill["caused_by"]
+                && !t["frame"].is_null()
         });
         let Some(due) = due else {
             assert_eq!(part["trigger"], Value::Null, "{part:#}");
@@ -128,13 +131,18 @@ fn a_capture_of_one_direction_certifies_nothing_and_accuses_nobody() {
 
 #[test]
 fn two_kills_on_one_host_are_two_kills_and_one_host() {
-    let run = |log: &str| analyze(&["two-kills/node-b.pcap", "--hosts", "hosts", "--oom", &format!("node-b=two-kills/{log}")]);
+    let run = |log: &str| {
+        analyze(&["two-kills/node-b.pcap", "--hosts", "hosts", "--oom", &format!("node-b=two-kills/{log}")])
+    };
     for (log, explained) in [("two.dmesg-iso", 28.7), ("before.dmesg-iso", 28.7)] {
         let run = run(log);
         let hosts = run.incident()["hosts"].as_array().unwrap();
         assert_eq!((hosts.len(), &run.json["coverage"]["oom_hosts"]), (2, &json!(1)), "{log}");
         let summary = run.incident()["summary"].as_str().unwrap();
-        assert!(summary.starts_with("node-b lost 2 processes") && summary.contains("1 of the kills remains"), "{summary}");
+        assert!(
+            summary.starts_with("node-b lost 2 processes") && summary.contains("1 of the kills remains"),
+            "{summary}"
+        );
         let with: Vec<&Value> = hosts.iter().filter(|h| !h["trigger"].is_null()).collect();
         assert_eq!(with.len(), 1);
         assert!((with[0]["lag_seconds"].as_f64().unwrap() - explained).abs() < 0.1);

@@ -120,7 +120,8 @@ fn several_deaths_bound_a_boot_time_closer_than_one() {
     let truth = at("11:00:00");
     // In cgroups; the kernel took 0.1, 0.9 and 0.4 s, of at most 1.4 s each.
     let kills = [100.0, 131.0, 170.0].map(|t| Timestamp((t * 1e9) as i64));
-    let deaths: Vec<Timestamp> = kills.iter().zip([0.1, 0.9, 0.4]).map(|(k, l)| truth.plus_nanos(k.0 + (l * 1e9) as i64)).collect();
+    let deaths: Vec<Timestamp> =
+        kills.iter().zip([0.1, 0.9, 0.4]).map(|(k, l)| truth.plus_nanos(k.0 + (l * 1e9) as i64)).collect();
     let kills = kills.map(|at| Kill { at, anon_rss_bytes: Some(900_000_000), in_cgroup: true });
     let one = boot_from_deaths(&deaths[..1], &kills[..1], &[]).expect("boot");
     let all = boot_from_deaths(&deaths, &kills, &[]).expect("boot");
@@ -136,7 +137,8 @@ fn several_deaths_bound_a_boot_time_closer_than_one() {
 #[test]
 fn a_death_misses_its_kill_to_either_side() {
     let kill = Kill { at: at("11:20:00"), anon_rss_bytes: Some(1 << 30), in_cgroup: true };
-    let misses = |seconds: f64, beside: f64| death_misses(kill.at.plus_nanos((seconds * 1e9) as i64), &kill, None, beside);
+    let misses =
+        |seconds: f64, beside: f64| death_misses(kill.at.plus_nanos((seconds * 1e9) as i64), &kill, None, beside);
     assert_eq!((misses(0.3, 0.0), misses(-0.8, 1.0), misses(1.5, 0.0)), (0.0, 0.0, 0.0));
     assert!((misses(-1.2, 0.2) + 1.0).abs() < 1e-6 && misses(13.0, 1.0) > 10.0);
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::by_source::BySource;
 use super::coincidence::Rates;
 use super::ruled_out::ClaimsSent;
-use super::by_source::BySource;
 use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Claims, Fit, Trigger, claimed, trigger_of};
@@ -153,8 +153,17 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             let Some(finding) = places.get(fatal.id.as_str()).copied().filter(|_| !told && lag <= e.max_lag) else {
                 continue;
             };
-            let effect = fatal.effects.iter().position(|x| x.outcome == crate::vocabulary::Outcome::Allocates).unwrap_or(0);
-            let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, at_limit: false, lag, lag_uncertainty: 0.0 };
+            let effect =
+                fatal.effects.iter().position(|x| x.outcome == crate::vocabulary::Outcome::Allocates).unwrap_or(0);
+            let trigger = Trigger {
+                finding,
+                effect,
+                fit: Fit::Unknown,
+                selected: false,
+                at_limit: false,
+                lag,
+                lag_uncertainty: 0.0,
+            };
             let claim = claimed(&trigger, fatal);
             let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
             deaths.push(HostPart {

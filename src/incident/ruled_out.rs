@@ -66,7 +66,9 @@ impl ClaimsSent {
 }
 
 fn is_claim(f: &Finding) -> bool {
-    f.rule == "store-claim-refused" || is_open_claim(f) || f.rule == "version-mismatch" && largest_claim(f) >= WARNING_BYTES
+    f.rule == "store-claim-refused"
+        || is_open_claim(f)
+        || f.rule == "version-mismatch" && largest_claim(f) >= WARNING_BYTES
 }
 
 /// What rules a claim out.

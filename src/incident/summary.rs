@@ -119,7 +119,10 @@ fn rest(i: &Incident, text: &mut String) {
     let inferred = without().filter(|h| h.verdict > Verdict::Unexplained).count();
     if inferred > 0 {
         let s = if inferred == 1 { "" } else { "s" };
-        text.push_str(&format!(" The trigger{s} of {inferred} more kill{s} {} in no capture.", if inferred == 1 { "is" } else { "are" }));
+        text.push_str(&format!(
+            " The trigger{s} of {inferred} more kill{s} {} in no capture.",
+            if inferred == 1 { "is" } else { "are" }
+        ));
     }
     let rest = without().count() - inferred;
     if rest > 0 {

@@ -100,7 +100,11 @@ fn later(t: &Trigger) -> String {
 fn size(s: &mut Scales, event: &OomEvent, t: &Trigger, claim: u64) {
     let Some(vm) = event.total_vm_bytes else { return };
     if t.fit == Fit::Fits {
-        s.fact(format!("its total-vm of {} kB is the claim and {} besides", vm / 1024, bytes(vm.saturating_sub(claim))));
+        s.fact(format!(
+            "its total-vm of {} kB is the claim and {} besides",
+            vm / 1024,
+            bytes(vm.saturating_sub(claim))
+        ));
     } else if t.at_limit {
         let held = event.anon_rss_bytes.map_or(String::new(), |rss| format!(" (anon-rss {})", readings(rss)));
         let text = format!("the process was much larger than the claim{held} and stood at the limit of its cgroup: ");
@@ -118,7 +122,10 @@ fn size(s: &mut Scales, event: &OomEvent, t: &Trigger, claim: u64) {
 fn silence(e: &Evidence<'_>, s: &mut Scales, event: &OomEvent, f: &Finding) {
     let Some(l) = e.listener(f.target) else { return };
     if f.one_direction {
-        s.say("the capture holds nothing that the listener sent on this connection: silence is not to be told from it".into());
+        s.say(
+            "the capture holds nothing that the listener sent on this connection: silence is not to be told from it"
+                .into(),
+        );
         return;
     }
     let (silent, next) = l.silence_after(f.time);

@@ -507,11 +507,8 @@ fn death(
     let begun = closings.partition_point(|c| sign.0.seconds_since(c.time) > SAME_SECONDS);
     let begun = closings.get(begun).filter(|c| c.time < sign.0).map_or(sign, |c| (c.time, c.record));
     let first = closings.partition_point(|c| c.time < begun.0);
-    let burst: Vec<&Closing<'_>> = closings
-        .iter()
-        .skip(first)
-        .take_while(|c| c.time.seconds_since(begun.0) <= BURST && c.time <= until)
-        .collect();
+    let burst: Vec<&Closing<'_>> =
+        closings.iter().skip(first).take_while(|c| c.time.seconds_since(begun.0) <= BURST && c.time <= until).collect();
     // A store that is done with a claim closes, one after the other, what strays left in its queue and gave up: without a
     // refusal it takes connections that their clients still held.
     let held = burst.iter().filter(|c| !c.prompt && c.record.client_closed().is_none_or(|t| t >= c.time)).count();

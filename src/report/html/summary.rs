@@ -86,7 +86,12 @@ fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
     }
     if !lags.is_empty() {
         let value = if lags.len() == 1 || low == high { span(low) } else { range(low, high) };
-        tile(h, "Trigger to kill", &value, &format!("lag of {} of {}", lags.len(), count(incident.hosts.len(), "kill", "kills")));
+        tile(
+            h,
+            "Trigger to kill",
+            &value,
+            &format!("lag of {} of {}", lags.len(), crate::report::table::count(incident.hosts.len(), "kill", "kills")),
+        );
     }
     if c.oom_hosts > 0 {
         let mut sub = "OOM hosts observed".to_string();
