@@ -429,7 +429,7 @@ fn lives(connections: &[Connection<'_>]) -> Lives {
         .filter(|c| c.record.refused())
         .filter_map(|c| Some((c.record.rst[1].get()?, c.record)))
         .collect();
-    refusals.sort_by_key(|(t, r)| (*t, r.server_close_packet));
+    refusals.sort_by_key(|(t, r)| (*t, r.server_close_packet()));
     let closings = closings(connections);
     let ends = ends(&accepts, &refusals);
     let restart = |(_, refusal): &Life<'_>| {
@@ -465,7 +465,7 @@ fn closings<'a>(connections: &[Connection<'a>]) -> Vec<Closing<'a>> {
         own.then_some(Closing { time, record: c.record, prompt })
     };
     let mut all: Vec<Closing<'a>> = connections.iter().filter_map(of).collect();
-    all.sort_by_key(|c| (c.time, c.record.server_close_packet));
+    all.sort_by_key(|c| (c.time, c.record.server_close_packet()));
     all
 }
 
@@ -518,7 +518,7 @@ fn death(
     let refused = refusals.partition_point(|(t, _)| *t < next) - refusals.partition_point(|(t, _)| *t < begun.0);
     Some(Death {
         time: begun.0,
-        packet: begun.1.server_close_packet,
+        packet: begun.1.server_close_packet(),
         closed: burst.len() as u32,
         reset: burst.iter().filter(|c| c.record.rst[1].get().is_some()).count() as u32,
         refused: refused as u32,

@@ -25,7 +25,6 @@ mod request;
 pub mod server;
 mod signs;
 mod socket_address;
-mod unique_id;
 mod watch;
 
 pub use answer::{Answer, AnswerKind};
@@ -45,7 +44,6 @@ pub use pickle::PickleError;
 pub use release::Release;
 pub use request::{FieldPart, Message, VALIDATE_MAGIC};
 pub use signs::{Pulse, Signal, Signs};
-pub use unique_id::{NcclUniqueId, UNIQUE_ID_BYTES, parse_nccl_unique_id};
 pub use watch::{Callback, Change};
 
 #[cfg(test)]
