@@ -167,6 +167,7 @@ fn finding(c: &Conclusion) -> Finding {
         alternate_bytes: None,
         declared: None,
         delivered: None,
+        one_direction: false,
         occurrences: c.occurrences,
         stray: known.then(|| finding::Stray {
             protocol: named.protocol.to_string(),
