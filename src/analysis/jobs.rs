@@ -66,7 +66,7 @@ impl Discovered {
     /// Stores and NCCL roots that stores named, with how.
     pub(super) fn named(&self) -> BTreeMap<Endpoint, String> {
         let roots = self.roots.iter().map(|(store, r)| {
-            (r.root, format!("NCCL's unique id in the store {store} (packet {})", r.said.packet.number))
+            (r.id.root, format!("NCCL's unique id in the store {store} (packet {})", r.said.packet.number))
         });
         roots.chain(self.stores.iter().map(|(e, by)| (*e, by.clone()))).collect()
     }
@@ -123,7 +123,7 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Discovered {
             }
         }
         for root in &learned.roots {
-            let slot = roots.entry((root.root, root.magic)).or_insert((f.server(), root));
+            let slot = roots.entry((root.id.root, root.id.magic)).or_insert((f.server(), root));
             if age(&root.said) < age(&slot.1.said) {
                 *slot = (f.server(), root);
             }
@@ -148,7 +148,7 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Discovered {
         }
     }
     lessons.stores = stores.into_iter().map(|(e, (_, by))| (e, by)).collect();
-    lessons.roots.sort_by_key(|(_, r)| (age(&r.said), r.root));
+    lessons.roots.sort_by_key(|(_, r)| (age(&r.said), r.id.root));
     lessons
 }
 

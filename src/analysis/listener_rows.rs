@@ -104,6 +104,9 @@ pub(super) fn nccl_listeners(m: &Material<'_>) -> Vec<ListenerOut> {
                 first_seen: seen.map(|s| s.1),
                 last_seen: seen.map(|s| s.2),
                 died_at: died(l.endpoint),
+                advice: (l.learned_from == nccl::LearnedFrom::Conduct).then(|| {
+                    format!("possible bootstrap root of NCCL: judged as one with --nccl-port {}", l.endpoint.port)
+                }),
                 ..ListenerOut::default()
             }
         })

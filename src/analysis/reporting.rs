@@ -129,7 +129,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
-    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || !m.network.listeners.is_empty();
+    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || m.network.is_spoken();
     if !spoken && !m.captures.is_empty() {
         let ports: Vec<String> = m.options.ports.iter().map(|p| p.to_string()).take(12).collect();
         report.notes.push(format!(

@@ -322,7 +322,10 @@ impl Flows {
         let port = record.server().port;
         let all = self.options.only.is_some();
         let store = all || self.options.ports.contains(port);
-        let nccl = all || self.options.nccl_ports.contains(port) || self.has_magic(record, segment);
+        let nccl = all
+            || self.options.nccl_ports.contains(port)
+            || port == crate::protocol::nccl::RAS_PORT
+            || self.has_magic(record, segment);
         let interest = Interest { store: store.into(), nccl: nccl.into() }.or(|| Interest::of_first(record, segment));
         if interest.is_none() {
             self.dismiss(flow, segment, time, packet);

@@ -18,7 +18,8 @@ pub struct RuleText {
 }
 
 const KEEP_OUT: &str = "Keep scanners and health checks off the training network's ephemeral ports (firewall, scan \
-exclusions); NCCL 2.30.7 and later tolerate most strays.";
+exclusions); NCCL 2.30.7 and later tolerate most strays. RCCL speaks the same protocol under NCCL's release numbers and \
+takes over such fixes later (bad magic: rccl#2177, May 2026): there its build counts, not its number.";
 
 /// Every rule that [`judge`](super::judge()) names, in order of id.
 pub const RULES: &[RuleText] = &[
@@ -29,6 +30,14 @@ pub const RULES: &[RuleText] = &[
         meaning: "A connection that was opened and closed earlier waited in a rank's listener; the next accept took it \
 and failed (NCCL up to 2.26). The rank's own connection was reset unread.",
         remedy: KEEP_OUT,
+    },
+    RuleText {
+        id: "nccl-listener-closed",
+        severity: Severity::Warning,
+        title: "a connection of NCCL's own that its listener cut off",
+        meaning: "It began with the communicator's magic, and the listener's side sent the first FIN or RST before a \
+first message was whole. The process behind the listener had ended, or its accept had failed before.",
+        remedy: "Look for what happened to the listener's process just before: its log, its host's kernel log, strays.",
     },
     RuleText {
         id: "nccl-malformed-frame",

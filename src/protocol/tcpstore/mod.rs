@@ -25,25 +25,26 @@ mod request;
 pub mod server;
 mod signs;
 mod socket_address;
-mod unique_id;
 mod watch;
 
 pub use answer::{Answer, AnswerKind};
 pub use decoder::{Connection, DecodeOptions};
 pub use dialect::{Dialect, Operation};
-pub use elastic::Agent;
-pub use elastic_events::{Attendance, JobEvent};
-pub use event::{Declared, Direction, Event, Unfinished, ValidateFault};
-pub use evidence::{Candidates, first_bytes};
-pub use facts::{Decoding, Facts, is_store_key};
+pub use elastic::{Agent, ElasticError, ElasticState, parse_elastic_state};
+pub use elastic_events::{Attendance, ElasticJob, JobEvent};
+pub use event::{DECLARED_MIN_BYTES, DECLARED_MIN_KEYS, Declared, Direction, Event, Place, Unfinished, ValidateFault};
+pub use evidence::{Candidates, DialectSet, first_bytes, middle_bytes};
+pub use facts::{Decoding, Facts, FirstRequest, is_store_key};
 pub use field::Field;
-pub use infer_dialect::{FlowReadings, Partner, Reading, narrow};
+pub use gloo_blob::parse_gloo_blob;
+pub use infer_dialect::{Evidence, FlowReadings, Narrowed, Partner, Reading, narrow};
 pub use key::{Purpose, purpose};
-pub use learned::{Learned, NamedRoot, Said};
+pub use learned::{Learned, NamedRoot, NamedStore, Said};
+pub use pickle::PickleError;
 pub use release::Release;
 pub use request::{FieldPart, Message, VALIDATE_MAGIC};
-pub use unique_id::NcclUniqueId;
-pub use watch::Callback;
+pub use signs::{Pulse, Signal, Signs};
+pub use watch::{Callback, Change};
 
 #[cfg(test)]
 mod decoder_tests;
