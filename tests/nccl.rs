@@ -425,3 +425,13 @@ fn strays_are_shown_and_named_by_their_bytes() {
         array(&lines, "findings").iter().filter(|f| text(&f["rule"]).contains("rank")).all(|f| f["stray"].is_null())
     );
 }
+
+/// NCCL 2.16–2.22 write 40 of the 128 bytes of an id; the rest is whatever the caller's memory held.
+#[test]
+fn an_id_with_stack_bytes_names_its_root() {
+    let (report, _) = report(&["testdata/store-and-nccl/nccl2.16-id-with-stack-bytes.pcap"]);
+    let root = array(&report, "listeners").iter().find(|l| text(&l["role"]) == "bootstrap-root").expect("a root");
+    assert_eq!(place(root), "192.0.2.11:60329");
+    let from = text(&root["learned_from"]);
+    assert!(from.starts_with("a unique id in a store (packet 40 of "), "{from}");
+}

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold::{Folded, Kind, kind};
-use super::gather::{Gathered, gather};
+use super::gather::gather;
 use super::sets::Set;
 use crate::finding::{Finding, claim, fate, foreign};
 use crate::incident::Incident;
@@ -12,6 +12,7 @@ use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
 use crate::protocol::observation::FlowObservation;
+use crate::protocol::seam::Gathered;
 use crate::stream::{Direction, PacketRef};
 
 /// The findings of all listeners and their connections, in order of time.

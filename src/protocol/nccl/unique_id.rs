@@ -20,17 +20,6 @@ pub struct UniqueId {
     pub versions: Versions,
 }
 
-impl From<crate::protocol::tcpstore::NcclUniqueId> for UniqueId {
-    fn from(id: crate::protocol::tcpstore::NcclUniqueId) -> Self {
-        let versions = match (id.magic, id.grown_from) {
-            (None, _) => Versions::BARE,
-            (Some(_), 0) => Versions::HANDSHAKE,
-            (Some(_), _) => Versions::new(22900, 23299),
-        };
-        UniqueId { magic: id.magic, root: id.root, grown_from: id.grown_from, versions }
-    }
-}
-
 /// Reads an id. Accepts 2.4 (address at 0, process id at 80), 2.5–2.15 (address at 0, zeros), 2.16 and later (magic,
 /// address at 8; up to 2.22 anything from 40 on); `None` where the address, its padding or the length is not right.
 pub fn parse_unique_id(bytes: &[u8]) -> Option<UniqueId> {
@@ -106,6 +95,11 @@ mod tests {
         bytes[36] = 4;
         let id = parse_unique_id(&bytes).unwrap();
         assert_eq!((id.grown_from, id.versions), (4, Versions::new(22900, 23299)));
+        let mut grown = unhex("82040fccce3a3d2d0a00e4b30000000020010db80000000000000000000000110000000004000000");
+        grown.resize(UNIQUE_ID_BYTES, 0);
+        let id = parse_unique_id(&grown).unwrap();
+        assert_eq!((id.root.to_string().as_str(), id.grown_from), ("2001:db8::11:58547", 4));
+        assert_eq!(parse_unique_id(&(0..128).collect::<Vec<u8>>()), None);
         bytes[20] = 1;
         assert_eq!(parse_unique_id(&bytes), None);
         assert_eq!(parse_unique_id(&bytes[..127]), None);

@@ -1,0 +1,240 @@
+//! NCCL's out-of-band protocol, as the rest of the house sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{
+    Communicator, Conclusion, Decoding, Effect, Facts, FirstBytes, Flow, Framing, Knowledge, KnownId, Network,
+    SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study,
+};
+use crate::finding::{self, Finding, finding_id};
+use crate::net::Endpoint;
+use crate::protocol::observation::FlowObservation;
+use crate::protocol::seam::{
+    Decoded, Decoder, Dissector, Evidence, Given, Group, ListenerView, Match, Opening, Study, client_speaks_first,
+};
+use crate::protocol::stray;
+use crate::stream::{Chunk, Direction, PacketRef};
+use crate::time::Timestamp;
+use crate::words::{self, Outcome, Protocol};
+
+/// NCCL's bootstrap, proxy, NET/Socket and RAS.
+pub struct Nccl;
+
+impl Decoded for Facts {
+    fn count(&mut self, bytes: [u64; 2]) {
+        self.count_bulk(bytes);
+    }
+}
+
+impl FlowObservation {
+    /// What a decoder of NCCL makes of it; `None` when none was tried.
+    pub fn nccl(&self) -> Option<&Facts> {
+        self.decoded()
+    }
+}
+
+impl Decoder for Decoding {
+    fn chunk(&mut self, direction: Direction, chunk: &Chunk<'_>) {
+        Decoding::chunk(self, direction, chunk);
+    }
+
+    fn gap(&mut self, direction: Direction, offset: u64, length: u64) {
+        Decoding::gap(self, direction, offset, length);
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_bulk()
+    }
+
+    fn end(self: Box<Self>) -> Arc<dyn Decoded> {
+        Arc::new(Decoding::end(*self))
+    }
+}
+
+impl Dissector for Nccl {
+    fn protocol(&self) -> Protocol {
+        Protocol::Nccl
+    }
+
+    fn recognise(&self, opening: &Opening<'_>) -> Match {
+        client_speaks_first(opening).unwrap_or_else(|| match first_bytes(opening.client) {
+            FirstBytes::No => Match::No,
+            FirstBytes::NotEnoughBytes => Match::Undecided,
+            FirstBytes::Nccl { .. } => Match::Yes,
+        })
+    }
+
+    fn decoder(&self, midstream: bool) -> Box<dyn Decoder> {
+        Box::new(Decoding::new(Framing::Auto, midstream))
+    }
+
+    /// The magic of a communicator: it is random, so connections that begin with it are that communicator's.
+    fn group_token(&self, client: &[u8]) -> Option<u64> {
+        let magic = u64::from_le_bytes(*client.first_chunk()?);
+        let bare = magic as u32 <= 0xffff || magic == SOCKET_MAGIC;
+        (!bare).then_some(magic)
+    }
+
+    fn listeners(&self, given: &Given<'_>) -> BTreeSet<Endpoint> {
+        study(&knowledge(given), &flows(given)).listeners.into_keys().collect()
+    }
+
+    fn study(&self, given: &Given<'_>) -> Study {
+        if given.connections.is_empty() {
+            return Study::default();
+        }
+        let flows = flows(given);
+        let mut network = study(&knowledge(given), &flows);
+        network.listeners.retain(|e, _| given.listeners.contains(e));
+        for l in network.listeners.values_mut().filter(|l| l.nranks.is_none()) {
+            let lesson = given.taught.iter().find(|t| t.protocol == Protocol::Nccl && t.endpoint == l.endpoint);
+            l.nranks = lesson.and_then(|t| t.members).and_then(|n| i32::try_from(n).ok());
+        }
+        let judgements = network.judge(&flows);
+        let mut findings: Vec<Finding> = judgements.values().flat_map(|j| &j.conclusions).map(finding).collect();
+        for f in &mut findings {
+            f.sightings = sightings(f, given);
+        }
+        Study {
+            listeners: listeners(given, &network, &findings),
+            groups: network.communicators.iter().map(group).collect(),
+            findings,
+            own: Some(Arc::new(network)),
+        }
+    }
+}
+
+/// The ids that stores hold, and the ports that the user named.
+fn knowledge(given: &Given<'_>) -> Knowledge {
+    let id = |t: &crate::protocol::seam::Lesson| {
+        let id = t.detail.as_ref()?.downcast_ref::<UniqueId>()?;
+        Some(KnownId { id: *id, packet: t.packet, time: t.time })
+    };
+    let ports = given.asked.ports.of(given.asked.place(Protocol::Nccl));
+    Knowledge {
+        ids: given.taught.iter().filter(|t| t.protocol == Protocol::Nccl).filter_map(id).collect(),
+        ports: ports.into_iter().flat_map(|p| p.iter()).collect(),
+    }
+}
+
+fn flows<'a>(given: &Given<'a>) -> Vec<Flow<'a>> {
+    let gathered = given.connections.values().flatten();
+    gathered
+        .map(|g| Flow {
+            record: g.connection.record,
+            facts: g.connection.observation.and_then(FlowObservation::nccl),
+            until: g.connection.until,
+        })
+        .collect()
+}
+
+/// The same connection's first packets at other vantage points.
+fn sightings(f: &Finding, given: &Given<'_>) -> Vec<PacketRef> {
+    let flows = given.connections.get(&f.target).into_iter().flatten();
+    flows
+        .filter(|g| g.connection.record.client() == f.source)
+        .flat_map(|g| &g.elsewhere)
+        .map(|o| o.record.first_packet)
+        .collect()
+}
+
+/// The listeners of a network. One that was named and that nobody was seen to connect to is among them.
+fn listeners(given: &Given<'_>, network: &Network, findings: &[Finding]) -> Vec<ListenerView> {
+    let traffic = given.seen.traffic(|r| network.listeners.contains_key(&r.server()));
+    let mut gone: BTreeMap<Endpoint, Timestamp> = BTreeMap::new();
+    let mut ends: Vec<&Finding> = findings.iter().filter(|f| f.rule == "nccl-root-died").collect();
+    ends.sort_by_key(|f| (f.time, f.target, f.source));
+    for f in ends {
+        gone.entry(f.target).or_insert(f.failed.unwrap_or(f.time));
+    }
+    let view = |l: &super::Listener| {
+        let packet = l.evidence.first().and_then(|e| e.packet);
+        let by = Evidence { text: l.learned_from.text().to_string(), packet };
+        ListenerView {
+            version: Some(format!("NCCL {}", l.versions)),
+            traffic: traffic.get(&l.endpoint).copied(),
+            died_at: gone.get(&l.endpoint).copied(),
+            ..ListenerView::new(l.endpoint, l.role.map(role), by)
+        }
+    };
+    network.listeners.values().map(view).collect()
+}
+
+fn role(role: super::Role) -> words::Role {
+    match role {
+        super::Role::Root => words::Role::BootstrapRoot,
+        super::Role::Reply => words::Role::Reply,
+        super::Role::Ring => words::Role::Ring,
+        super::Role::Peer => words::Role::Peer,
+        super::Role::Proxy => words::Role::Proxy,
+        super::Role::Net => words::Role::Net,
+        super::Role::Ras => words::Role::Ras,
+    }
+}
+
+fn group(c: &Communicator) -> Group {
+    let member = |r: &super::Rank| Some((u64::try_from(r.rank).ok()?, r.ring.or(r.reply).unwrap_or(r.client), r.time));
+    Group {
+        magic: c.magic.map(magic_text),
+        roots: c.roots.clone(),
+        size: u64::try_from(c.nranks).ok(),
+        members: c.ranks.iter().filter_map(member).collect(),
+        complete: c.is_complete(),
+    }
+}
+
+fn finding(c: &Conclusion) -> Finding {
+    let outcome = c.effect.map(|e| match e {
+        Effect::Serves => Outcome::Replies,
+        Effect::Closes => Outcome::Closes,
+        Effect::Waits => Outcome::Waits,
+        Effect::Allocates => Outcome::Allocates,
+        Effect::Spins => Outcome::Spins,
+        Effect::Dies | Effect::Killed => Outcome::Dies,
+    });
+    // Whose bytes these are, if not NCCL's: the tool that sends them is the source's, whatever it reached.
+    let named = stray::identify(&c.sent, c.sent_bytes);
+    let nameless = matches!(named.protocol, "unknown" | "none" | "constant bytes" | "text");
+    let known = !nameless || named.nmap_probe.is_some() || named.tool.is_some();
+    let mut evidence = c.evidence.clone();
+    if known {
+        let probe = named.nmap_probe.map(|p| format!("nmap's {p} probe"));
+        let protocol = Some(named.protocol.to_string()).filter(|_| !nameless);
+        let names: Vec<String> = [protocol, probe].into_iter().flatten().collect();
+        let what = if names.is_empty() { named.tool.unwrap_or_default().to_string() } else { names.join(", ") };
+        evidence.insert(0, format!("what it sent: {what}"));
+    }
+    Finding {
+        id: finding_id(c.rule, c.source, c.target, 0, &c.time.0.to_be_bytes()),
+        rule: c.rule,
+        severity: c.severity,
+        time: c.time,
+        failed: c.failed,
+        packet: c.packet,
+        packets: c.packet.into_iter().chain(c.also.iter().copied()).collect(),
+        sightings: Vec::new(),
+        source: c.source,
+        target: c.target,
+        protocol: Some("nccl"),
+        dialect: None,
+        dialect_candidates: Vec::new(),
+        query: None,
+        stream_offset: (!c.sent.is_empty()).then_some(0),
+        bytes: c.sent.iter().copied().take(finding::SHOWN_BYTES).collect(),
+        alternate_bytes: None,
+        declared: None,
+        delivered: None,
+        occurrences: c.occurrences,
+        stray: known.then(|| finding::Stray {
+            protocol: named.protocol.to_string(),
+            tool: named.tool,
+            probe: named.nmap_probe,
+        }),
+        effects: Vec::new(),
+        effect: None,
+        listener_outcome: outcome,
+        explanation: c.explanation.clone(),
+        evidence,
+    }
+}
