@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::gather;
+use super::dedup;
 use super::options::Options;
 use super::reading::Reading;
 use super::sets::Set;
@@ -11,7 +11,7 @@ use crate::net::Endpoint;
 use crate::protocol::seam::{Asked, Dissector, Given, NamedPorts, ProtocolSet, Seen, SeenSet, Study};
 use crate::protocol::{DISSECTORS, place};
 use crate::stream::FlowState;
-use crate::words::Protocol;
+use crate::vocabulary::Protocol;
 
 /// The listeners of each protocol, by its place.
 pub(super) type Listeners = Vec<BTreeSet<Endpoint>>;
@@ -45,11 +45,9 @@ pub(super) fn listeners(reading: &Reading, options: &Options) -> Listeners {
         let mut found = dissector.candidates(&seen, &asked, &taught);
         found.extend(reading.listeners.get(at).filter(|_| dissector.reads_late()).into_iter().flatten());
         found.retain(|e| !taken.contains(e));
-        let connections = gather::gather(&reading.sets, &found, &reading.names);
-        let given =
-            Given { seen: &seen, asked: &asked, taught: &taught, listeners: &found, connections: &connections };
-        let own: BTreeSet<Endpoint> =
-            dissector.listeners(&given).into_iter().filter(|e| !taken.contains(e)).collect();
+        let connections = dedup::gather(&reading.sets, &found, &reading.names);
+        let given = Given { seen: &seen, asked: &asked, taught: &taught, listeners: &found, connections: &connections };
+        let own: BTreeSet<Endpoint> = dissector.listeners(&given).into_iter().filter(|e| !taken.contains(e)).collect();
         taken.extend(own.iter().copied());
         all.push(own);
     }
@@ -82,8 +80,14 @@ pub(super) fn studies(reading: &Reading, options: &Options) -> Vec<Study> {
     let (seen, ports, taught) = (seen(&reading.sets), named_ports(options), reading.lessons.taught());
     let asked = Asked { names: &reading.names, ports: &ports, places: &place };
     let study = |(dissector, own): (&&dyn Dissector, &BTreeSet<Endpoint>)| {
-        let connections = gather::gather(&reading.sets, own, &reading.names);
-        dissector.study(&Given { seen: &seen, asked: &asked, taught: &taught, listeners: own, connections: &connections })
+        let connections = dedup::gather(&reading.sets, own, &reading.names);
+        dissector.study(&Given {
+            seen: &seen,
+            asked: &asked,
+            taught: &taught,
+            listeners: own,
+            connections: &connections,
+        })
     };
     DISSECTORS.iter().zip(&reading.listeners).map(study).collect()
 }

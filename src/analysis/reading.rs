@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::host_lists;
 use super::inputs::{Inputs, Shape, host_of_file, rotation_stem};
-use super::jobs::{self, Lessons};
-use super::lists;
+use super::jobs::{self, Discovered};
 use super::options::Options;
 use super::progress::Progress;
 use super::protocols::{self, Listeners};
 use super::prune::{self, Plan};
 use super::run::{drop_copies, learn_hosts};
 use super::scan::ScanOptions;
-use super::sets::{self, Capture, Feed, ReadCapture, Set};
+use super::sets::{self, Capture, PacketSource, ReadCapture, Set};
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
 use crate::report::model::Input;
@@ -33,18 +33,18 @@ pub(super) struct Reading {
     pub(super) captures: Vec<Capture>,
     pub(super) sets: Vec<Set>,
     pub(super) read: BTreeMap<u32, ReadCapture>,
-    pub(super) lessons: Lessons,
+    pub(super) lessons: Discovered,
     /// The listeners of each protocol.
     pub(super) listeners: Listeners,
     pub(super) notes: Vec<String>,
     /// Whether captures lie there to be read a second time.
     pub(super) again: bool,
     pub(super) scan: ScanOptions,
-    pub(super) feed: Feed,
+    pub(super) feed: PacketSource,
 }
 
 /// What is known before a capture is read.
-pub(super) struct Intake {
+pub(super) struct CaptureGroups {
     pub(super) names: Names,
     pub(super) inputs: Inputs,
     /// Hosts lists, as a report names them.
@@ -57,17 +57,17 @@ pub(super) struct Intake {
 }
 
 /// Sniffs the paths and reads hosts lists.
-pub(super) fn intake(options: &Options) -> Intake {
+pub(super) fn intake(options: &Options) -> CaptureGroups {
     let mut inputs = Inputs::default();
     options.paths.iter().for_each(|p| inputs.add(p));
     options.oom.iter().for_each(|o| inputs.add_log(&o.path, o.host.as_deref()));
     let mut names = Names::default();
     let mut lists = Vec::new();
     for path in &options.hosts {
-        lists.push(lists::read(path, &path.to_string_lossy(), None, &mut names));
+        lists.push(host_lists::read(path, &path.to_string_lossy(), None, &mut names));
     }
     for s in inputs.sources.iter().filter(|s| matches!(s.shape, Shape::List(_))) {
-        lists.push(lists::read(&s.path, &s.label, s.host.as_deref(), &mut names));
+        lists.push(host_lists::read(&s.path, &s.label, s.host.as_deref(), &mut names));
     }
     let captures: Vec<Capture> = inputs
         .sources
@@ -83,7 +83,7 @@ pub(super) fn intake(options: &Options) -> Intake {
         .collect();
     let first = prune::first_times(&captures);
     let groups = sets::groups(&captures, &first);
-    Intake { names, inputs, lists, captures, first, groups }
+    CaptureGroups { names, inputs, lists, captures, first, groups }
 }
 
 /// Reads all captures; logs are left to the caller.
@@ -92,8 +92,8 @@ pub(super) fn read(options: &Options) -> Reading {
 }
 
 /// Reads the captures that `plan` does not skip.
-pub(super) fn captures(intake: Intake, options: &Options, plan: &Plan, progress: &Progress) -> Reading {
-    let Intake { mut names, inputs, lists, captures, groups, .. } = intake;
+pub(super) fn captures(intake: CaptureGroups, options: &Options, plan: &Plan, progress: &Progress) -> Reading {
+    let CaptureGroups { mut names, inputs, lists, captures, groups, .. } = intake;
     let groups: Vec<Vec<Capture>> = groups
         .into_iter()
         .map(|g| g.into_iter().filter(|c| !plan.skipped.contains_key(&c.index)).collect::<Vec<_>>())
@@ -111,7 +111,7 @@ pub(super) fn captures(intake: Intake, options: &Options, plan: &Plan, progress:
         max_tracked_bytes: memory / 4,
         keep_heads: false,
     };
-    let feed = Feed::new(options, progress);
+    let feed = PacketSource::new(options, progress);
     let (mut sets, mut read) = sets::read_all(&groups, &scan, &feed, options.threads);
     for (index, why) in &plan.skipped {
         read.insert(*index, ReadCapture { skipped: Some(*why), ..ReadCapture::default() });
@@ -125,7 +125,7 @@ pub(super) fn captures(intake: Intake, options: &Options, plan: &Plan, progress:
         captures,
         sets,
         read,
-        lessons: Lessons::default(),
+        lessons: Discovered::default(),
         listeners: Listeners::new(),
         notes: Vec::new(),
         again: true,

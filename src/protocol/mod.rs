@@ -11,7 +11,7 @@ pub mod tcpstore;
 
 use seam::{Dissector, Match, NamedPorts, Opening, ProtocolSet};
 
-use crate::words::Protocol;
+use crate::vocabulary::Protocol;
 
 /// The protocols. An endpoint that several take for a listener of theirs is the first one's.
 pub static DISSECTORS: [&dyn Dissector; 3] = [&tcpstore::Tcpstore, &gloo::Gloo, &nccl::Nccl];

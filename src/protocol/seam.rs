@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::net::Endpoint;
 use crate::stream::{Chunk, Direction, FlowRecord, PacketRef, PortSet};
 use crate::time::Timestamp;
-use crate::words::{Protocol, Role};
+use crate::vocabulary::{Protocol, Role};
 
 /// A listener that sent more than this many bytes before its client sent any speaks first.
 pub const SERVER_FIRST_BYTES: usize = 64;
@@ -269,7 +269,7 @@ pub struct Lesson {
 
 /// One connection, with what every vantage point saw of it.
 #[derive(Clone, Debug)]
-pub struct Gathered<'a> {
+pub struct DistinctFlow<'a> {
     /// At the vantage point nearest to the listener.
     pub connection: Connection<'a>,
     /// At the others.
@@ -288,7 +288,7 @@ pub struct Given<'a> {
     /// Its listeners, as far as they are known.
     pub listeners: &'a BTreeSet<Endpoint>,
     /// The connections to them, in order of time.
-    pub connections: &'a BTreeMap<Endpoint, Vec<Gathered<'a>>>,
+    pub connections: &'a BTreeMap<Endpoint, Vec<DistinctFlow<'a>>>,
 }
 
 /// A statement and the packet that shows it.

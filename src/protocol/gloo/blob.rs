@@ -1,7 +1,7 @@
 //! Gloo's address blobs: where the pairs of a rank listen.
 
-use crate::protocol::socket_address::endpoint;
 use crate::net::Endpoint;
+use crate::protocol::socket_address::endpoint;
 
 /// `sockaddr_storage`, in bytes.
 const STORAGE: usize = 128;
@@ -49,9 +49,9 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use crate::protocol::tcpstore::trial::{connections, decode_as};
-    use crate::protocol::tcpstore::{Dialect, Event, Purpose, purpose};
     use super::*;
+    use crate::protocol::tcpstore::test_support::{connections, decode_as};
+    use crate::protocol::tcpstore::{Dialect, Event, Purpose, purpose};
 
     /// Blobs that real ranks set, by key.
     fn blobs(file: &str, port: u16, dialect: Dialect) -> Vec<(String, Vec<Endpoint>, Option<Purpose>)> {

@@ -8,7 +8,7 @@ use crate::protocol::seam::{
     Decoded, Decoder, Dissector, Evidence, Given, ListenerView, Match, Opening, Study, Traffic,
 };
 use crate::stream::{Chunk, Direction};
-use crate::words::{Protocol, Role};
+use crate::vocabulary::{Protocol, Role};
 
 /// Gloo.
 pub struct Gloo;

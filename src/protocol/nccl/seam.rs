@@ -16,7 +16,7 @@ use crate::protocol::seam::{
 use crate::protocol::stray;
 use crate::stream::{Chunk, Direction, PacketRef};
 use crate::time::Timestamp;
-use crate::words::{self, Outcome, Protocol};
+use crate::vocabulary::{self, Outcome, Protocol};
 
 /// NCCL's bootstrap, proxy, NET/Socket and RAS.
 pub struct Nccl;
@@ -148,7 +148,7 @@ fn listeners(given: &Given<'_>, network: &Network, findings: &[Finding]) -> Vec<
     for f in ends {
         gone.entry(f.target).or_insert(f.failed.unwrap_or(f.time));
     }
-    let view = |l: &super::Listener| {
+    let view = |l: &super::NcclListener| {
         let packet = l.evidence.first().and_then(|e| e.packet);
         let by = Evidence { text: l.learned_from.text().to_string(), packet };
         ListenerView {
@@ -161,15 +161,15 @@ fn listeners(given: &Given<'_>, network: &Network, findings: &[Finding]) -> Vec<
     network.listeners.values().map(view).collect()
 }
 
-fn role(role: super::Role) -> words::Role {
+fn role(role: super::Role) -> vocabulary::Role {
     match role {
-        super::Role::Root => words::Role::BootstrapRoot,
-        super::Role::Reply => words::Role::Reply,
-        super::Role::Ring => words::Role::Ring,
-        super::Role::Peer => words::Role::Peer,
-        super::Role::Proxy => words::Role::Proxy,
-        super::Role::Net => words::Role::Net,
-        super::Role::Ras => words::Role::Ras,
+        super::Role::Root => vocabulary::Role::BootstrapRoot,
+        super::Role::Reply => vocabulary::Role::Reply,
+        super::Role::Ring => vocabulary::Role::Ring,
+        super::Role::Peer => vocabulary::Role::Peer,
+        super::Role::Proxy => vocabulary::Role::Proxy,
+        super::Role::Net => vocabulary::Role::Net,
+        super::Role::Ras => vocabulary::Role::Ras,
     }
 }
 

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::answer::Answer;
-use super::attendance::ElasticJob;
 use super::elastic::parse_elastic_state;
+use super::elastic_events::ElasticJob;
 use super::key::{ELASTIC_STATE, Purpose, purpose};
 use super::request::Message;
 use super::signs::Signs;
@@ -245,7 +245,7 @@ impl Learned {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{connections, decode_as};
+    use super::super::test_support::{connections, decode_as};
     use super::super::{Dialect, Event};
     use super::*;
 

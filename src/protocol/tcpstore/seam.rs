@@ -12,7 +12,7 @@ use crate::protocol::seam::{
     Asked, Decoded, Decoder, Dissector, Given, Lesson, Match, Opening, Seen, Study, client_speaks_first,
 };
 use crate::stream::{Chunk, Direction};
-use crate::words::Protocol;
+use crate::vocabulary::Protocol;
 
 /// PyTorch's TCPStore.
 pub struct Tcpstore;
@@ -81,8 +81,7 @@ impl Dissector for Tcpstore {
             return None;
         }
         let mut hash = Sha256::new();
-        let clean =
-            all.iter().any(|f| f.is_clean() && f.answers > 0 && f.unanswered == 0 && f.unfinished.is_none());
+        let clean = all.iter().any(|f| f.is_clean() && f.answers > 0 && f.unanswered == 0 && f.unfinished.is_none());
         if clean {
             for f in all {
                 hash.update([u8::from(f.reading.is_sound()), u8::from(f.is_clean()), u8::from(f.begins_well())]);
