@@ -40,7 +40,7 @@ pub use misbehaviour::Misbehaviour;
 pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, NcclListener, Network, study};
 pub use retry_pattern::{RetryPattern, ladder};
 pub use role::Role;
-pub use rules::{RULES, RuleText};
+pub use rules::RULES;
 pub use seam::Nccl;
 pub use server::{Action, Input, Server};
 pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id};

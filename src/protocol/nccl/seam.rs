@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{
     Communicator, Conclusion, Decoding, Effect, Facts, FirstBytes, Flow, Framing, Knowledge, KnownId, Network,
-    SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study,
+    RULES, SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study,
 };
-use crate::finding::{self, Finding, finding_id};
+use crate::finding::{self, Finding, Rule, finding_id};
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::{
@@ -74,6 +74,10 @@ impl Dissector for Nccl {
         let magic = u64::from_le_bytes(*client.first_chunk()?);
         let bare = magic as u32 <= 0xffff || magic == SOCKET_MAGIC;
         (!bare).then_some(magic)
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        RULES
     }
 
     fn listeners(&self, given: &Given<'_>) -> BTreeSet<Endpoint> {
