@@ -8,7 +8,7 @@ use super::options::Options;
 use super::reading::Reading;
 use super::sets::Set;
 use crate::net::Endpoint;
-use crate::protocol::seam::{Asked, Dissector, Given, NamedPorts, ProtocolSet, Seen, SeenSet, Study};
+use crate::protocol::seam::{Asked, Given, NamedPorts, ProtocolSet, Seen, SeenSet, Study};
 use crate::protocol::{DISSECTORS, place};
 use crate::stream::FlowState;
 use crate::vocabulary::Protocol;
@@ -46,7 +46,8 @@ pub(super) fn listeners(reading: &Reading, options: &Options) -> Listeners {
         found.extend(reading.listeners.get(at).filter(|_| dissector.reads_late()).into_iter().flatten());
         found.retain(|e| !taken.contains(e));
         let connections = dedup::gather(&reading.sets, &found, &reading.names);
-        let given = Given { seen: &seen, asked: &asked, taught: &taught, listeners: &found, connections: &connections };
+        let given = Given {
+            others: &taken, seen: &seen, asked: &asked, taught: &taught, listeners: &found, connections: &connections };
         let own: BTreeSet<Endpoint> = dissector.listeners(&given).into_iter().filter(|e| !taken.contains(e)).collect();
         taken.extend(own.iter().copied());
         all.push(own);
@@ -79,15 +80,20 @@ pub(super) fn missed(set: &Set, listeners: &Listeners) -> HashMap<Endpoint, Prot
 pub(super) fn studies(reading: &Reading, options: &Options) -> Vec<Study> {
     let (seen, ports, taught) = (seen(&reading.sets), named_ports(options), reading.lessons.taught());
     let asked = Asked { names: &reading.names, ports: &ports, places: &place };
-    let study = |(dissector, own): (&&dyn Dissector, &BTreeSet<Endpoint>)| {
+    let mut others: BTreeSet<Endpoint> = BTreeSet::new();
+    let mut studies = Vec::new();
+    for (dissector, own) in DISSECTORS.iter().zip(&reading.listeners) {
         let connections = dedup::gather(&reading.sets, own, &reading.names);
-        dissector.study(&Given {
+        let given = Given {
             seen: &seen,
             asked: &asked,
             taught: &taught,
+            others: &others,
             listeners: own,
             connections: &connections,
-        })
-    };
-    DISSECTORS.iter().zip(&reading.listeners).map(study).collect()
+        };
+        studies.push(dissector.study(&given));
+        others.extend(own);
+    }
+    studies
 }

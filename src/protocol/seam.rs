@@ -78,14 +78,7 @@ pub trait Dissector: Sync {
     /// Endpoints that may be its listeners. By default those that it has decoded connections to, those that it was told
     /// of, and those that were connected to on a port that the user named for it.
     fn candidates(&self, seen: &Seen<'_>, asked: &Asked<'_>, taught: &[Lesson]) -> BTreeSet<Endpoint> {
-        let own = asked.place(self.protocol());
-        let decoded = seen.flows().filter(|f| f.read_by.contains(own)).map(FlowObservation::server);
-        let told = taught.iter().filter(|l| l.protocol == self.protocol()).map(|l| l.endpoint);
-        let mut all: BTreeSet<Endpoint> = decoded.chain(told).collect();
-        if let Some(ports) = asked.ports.of(own) {
-            all.extend(seen.records().map(FlowRecord::server).filter(|e| ports.contains(e.port)));
-        }
-        all
+        own_candidates(self.protocol(), seen, asked, taught)
     }
 
     /// Which endpoints are its listeners, of its candidates and of those that their connections name. Flows to them that
@@ -106,6 +99,24 @@ pub trait Dissector: Sync {
     fn rules(&self) -> &'static [Rule] {
         &[]
     }
+}
+
+/// Endpoints that a protocol has decoded connections to or was told of, and those that were connected to on a port that
+/// the user named for it.
+pub fn own_candidates(
+    protocol: Protocol,
+    seen: &Seen<'_>,
+    asked: &Asked<'_>,
+    taught: &[Lesson],
+) -> BTreeSet<Endpoint> {
+    let own = asked.place(protocol);
+    let decoded = seen.flows().filter(|f| f.read_by.contains(own)).map(FlowObservation::server);
+    let told = taught.iter().filter(|l| l.protocol == protocol).map(|l| l.endpoint);
+    let mut all: BTreeSet<Endpoint> = decoded.chain(told).collect();
+    if let Some(ports) = asked.ports.of(own) {
+        all.extend(seen.records().map(FlowRecord::server).filter(|e| ports.contains(e.port)));
+    }
+    all
 }
 
 /// Reads one connection, both ways, in the order in which packets were seen. Its memory is bounded, whatever comes.
@@ -200,7 +211,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The records of all sets.
-    pub fn records(&self) -> impl Iterator<Item = &'a FlowRecord> {
+    pub fn records(&self) -> impl Iterator<Item = &'a FlowRecord> + Clone {
         self.0.iter().flat_map(|s| s.records)
     }
 
@@ -285,6 +296,8 @@ pub struct Given<'a> {
     pub asked: &'a Asked<'a>,
     /// What all protocols say of listeners.
     pub taught: &'a [Lesson],
+    /// Listeners of the protocols before it.
+    pub others: &'a BTreeSet<Endpoint>,
     /// Its listeners, as far as they are known.
     pub listeners: &'a BTreeSet<Endpoint>,
     /// The connections to them, in order of time.
@@ -311,6 +324,8 @@ pub struct ListenerView {
     pub version: Option<String>,
     /// What says that it is one.
     pub learned_from: Evidence,
+    /// It is merely possible that it is one: nobody spoke to it, and no other stream named it.
+    pub possible: bool,
     /// Connections, where any was seen.
     pub traffic: Option<Traffic>,
     /// When it was first seen to be gone.
@@ -322,7 +337,7 @@ pub struct ListenerView {
 impl ListenerView {
     /// A listener of which nothing is known but what names it.
     pub fn new(endpoint: Endpoint, role: Option<Role>, learned_from: Evidence) -> Self {
-        ListenerView { endpoint, role, version: None, learned_from, traffic: None, died_at: None, advice: None }
+        ListenerView { endpoint, role, version: None, learned_from, possible: false, traffic: None, died_at: None, advice: None }
     }
 }
 

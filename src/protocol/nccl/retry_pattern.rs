@@ -42,21 +42,21 @@ pub fn ladder(records: &[&FlowRecord]) -> Option<RetryPattern> {
         .max_by_key(|l| l.attempts)
 }
 
+/// When the attempt after pause `rungs` is due at the earliest.
+fn due(at: Timestamp, rungs: usize) -> Timestamp {
+    at.plus_nanos(100_000_000i64.saturating_mul(rungs as i64) - 5_000_000)
+}
+
 /// The longest run from one of the first attempts in which pause k is k × 100 ms.
 fn growing(attempts: &[(Timestamp, PacketRef)]) -> Option<RetryPattern> {
     let mut best: Option<(usize, PacketRef)> = None;
     for (start, packet) in attempts.iter().take(64) {
-        let (mut at, mut rungs) = (*start, 1usize);
-        loop {
-            let due = at.plus_nanos(100_000_000 * rungs as i64 - 5_000_000);
-            let next = attempts.get(attempts.partition_point(|(t, _)| *t < due)).map(|(t, _)| *t);
-            match next {
-                Some(t) if t.seconds_since(due) < 0.04 => {
-                    at = t;
-                    rungs += 1;
-                }
-                _ => break,
-            }
+        let (mut at, mut rungs, mut rest) = (*start, 1usize, attempts);
+        // Each rung is looked for behind the one before it in the list: times may be any, and equal.
+        while let Some(behind) = rest.get(rest.partition_point(|(t, _)| *t < due(at, rungs))..)
+            && let Some((t, _)) = behind.first().filter(|(t, _)| t.seconds_since(due(at, rungs)) < 0.04)
+        {
+            (at, rungs, rest) = (*t, rungs + 1, behind.get(1..).unwrap_or_default());
         }
         if rungs >= RUNGS && best.is_none_or(|(n, _)| rungs > n) {
             best = Some((rungs, *packet));

@@ -17,6 +17,14 @@ and failed (NCCL up to 2.26). The rank's own connection was reset unread.",
         remedy: KEEP_OUT,
     },
     Rule {
+        id: "nccl-listener-closed",
+        severity: Severity::Warning,
+        title: "a connection of NCCL's own that its listener cut off",
+        meaning: "It began with the communicator's magic, and the listener's side sent the first FIN or RST before a \
+first message was whole. The process behind the listener had ended, or its accept had failed before.",
+        remedy: "Look for what happened to the listener's process just before: its log, its host's kernel log, strays.",
+    },
+    Rule {
         id: "nccl-malformed-frame",
         severity: Severity::Warning,
         title: "a message that no rank of NCCL sends",

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{
-    Communicator, Conclusion, Decoding, Effect, Facts, FirstBytes, Flow, Framing, Knowledge, KnownId, Network,
-    RULES, SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study,
+    Communicator, Conclusion, Decoding, Effect, Facts, FirstBytes, Flow, Framing, Knowledge, KnownId, LearnedFrom, Network,
+    RAS_PORT,
+    RULES, SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study, suspects,
 };
 use crate::finding::{self, Finding, Rule, finding_id};
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::{
-    Decoded, Decoder, Dissector, Evidence, Given, Group, ListenerView, Match, Opening, Study, client_speaks_first,
+    Asked, Decoded, Decoder, Dissector, Evidence, Given, Group, Lesson, ListenerView, Match, Opening, Seen, Study,
+    client_speaks_first, own_candidates,
 };
 use crate::protocol::stray;
 use crate::stream::{Chunk, Direction, PacketRef};
@@ -58,6 +60,9 @@ impl Dissector for Nccl {
     }
 
     fn recognise(&self, opening: &Opening<'_>) -> Match {
+        if opening.port == RAS_PORT {
+            return Match::Yes;
+        }
         client_speaks_first(opening).unwrap_or_else(|| match first_bytes(opening.client) {
             FirstBytes::No => Match::No,
             FirstBytes::NotEnoughBytes => Match::Undecided,
@@ -73,7 +78,15 @@ impl Dissector for Nccl {
     fn group_token(&self, client: &[u8]) -> Option<u64> {
         let magic = u64::from_le_bytes(*client.first_chunk()?);
         let bare = magic as u32 <= 0xffff || magic == SOCKET_MAGIC;
-        (!bare).then_some(magic)
+        (!bare && matches!(first_bytes(client), FirstBytes::Nccl { .. })).then_some(magic)
+    }
+
+    /// Besides the usual ones, endpoints that did what a bootstrap root does at its first stray.
+    fn candidates(&self, seen: &Seen<'_>, asked: &Asked<'_>, taught: &[Lesson]) -> BTreeSet<Endpoint> {
+        let mut all = own_candidates(Protocol::Nccl, seen, asked, taught);
+        let others = taught.iter().filter(|l| l.protocol != Protocol::Nccl).map(|l| l.endpoint).collect();
+        all.extend(conducts(seen, asked, &others).into_keys());
+        all
     }
 
     fn rules(&self) -> &'static [Rule] {
@@ -111,7 +124,7 @@ impl Dissector for Nccl {
 
 /// The ids that stores hold, and the ports that the user named.
 fn knowledge(given: &Given<'_>) -> Knowledge {
-    let id = |t: &crate::protocol::seam::Lesson| {
+    let id = |t: &Lesson| {
         let id = t.detail.as_ref()?.downcast_ref::<UniqueId>()?;
         Some(KnownId { id: *id, packet: t.packet, time: t.time })
     };
@@ -119,7 +132,14 @@ fn knowledge(given: &Given<'_>) -> Knowledge {
     Knowledge {
         ids: given.taught.iter().filter(|t| t.protocol == Protocol::Nccl).filter_map(id).collect(),
         ports: ports.into_iter().flat_map(|p| p.iter()).collect(),
+        suspects: conducts(given.seen, given.asked, given.others),
     }
+}
+
+/// Endpoints that did what a bootstrap root does at its first stray, and are not known to be anything else.
+fn conducts(seen: &Seen<'_>, asked: &Asked<'_>, others: &BTreeSet<Endpoint>) -> BTreeMap<Endpoint, super::Evidence> {
+    let stores = asked.ports.of(asked.place(Protocol::Tcpstore));
+    suspects(seen.records(), |e| others.contains(&e) || stores.is_some_and(|p| p.contains(e.port)))
 }
 
 fn flows<'a>(given: &Given<'a>) -> Vec<Flow<'a>> {
@@ -133,13 +153,17 @@ fn flows<'a>(given: &Given<'a>) -> Vec<Flow<'a>> {
         .collect()
 }
 
-/// The same connection's first packets at other vantage points.
+/// The packets that show the same at other vantage points.
 fn sightings(f: &Finding, given: &Given<'_>) -> Vec<PacketRef> {
     let flows = given.connections.get(&f.target).into_iter().flatten();
     flows
         .filter(|g| g.connection.record.client() == f.source)
         .flat_map(|g| &g.elsewhere)
-        .map(|o| o.record.first_packet)
+        .filter_map(|o| match f.stream_offset {
+            Some(offset) => o.packet_at(Direction::ToServer, offset).map(|k| k.packet),
+            None if f.rule == "nccl-rank-refused" => Some(o.record.server_close_packet()),
+            None => o.record.client_packet(),
+        })
         .collect()
 }
 
@@ -153,12 +177,17 @@ fn listeners(given: &Given<'_>, network: &Network, findings: &[Finding]) -> Vec<
         gone.entry(f.target).or_insert(f.failed.unwrap_or(f.time));
     }
     let view = |l: &super::NcclListener| {
+        let possible = l.learned_from == LearnedFrom::Conduct;
         let packet = l.evidence.first().and_then(|e| e.packet);
         let by = Evidence { text: l.learned_from.text().to_string(), packet };
         ListenerView {
             version: Some(format!("NCCL {}", l.versions)),
             traffic: traffic.get(&l.endpoint).copied(),
             died_at: gone.get(&l.endpoint).copied(),
+            possible,
+            advice: possible.then(|| {
+                format!("possible bootstrap root of NCCL: judged as one with --nccl-port {}", l.endpoint.port)
+            }),
             ..ListenerView::new(l.endpoint, l.role.map(role), by)
         }
     };
@@ -210,13 +239,13 @@ fn finding(c: &Conclusion) -> Finding {
         evidence.insert(0, format!("what it sent: {what}"));
     }
     Finding {
-        id: finding_id(c.rule, c.source, c.target, 0, &c.time.0.to_be_bytes()),
+        id: finding_id(c.rule, c.source, c.target, c.sequence, &c.shown.bytes),
         rule: c.rule,
         severity: c.severity,
-        time: c.time,
+        time: c.shown.time,
         failed: c.failed,
-        packet: c.packet,
-        packets: c.packet.into_iter().chain(c.also.iter().copied()).collect(),
+        packet: Some(c.shown.packet),
+        packets: std::iter::once(c.shown.packet).chain(c.also.iter().copied()).collect(),
         sightings: Vec::new(),
         source: c.source,
         target: c.target,
@@ -224,8 +253,8 @@ fn finding(c: &Conclusion) -> Finding {
         dialect: None,
         dialect_candidates: Vec::new(),
         query: None,
-        stream_offset: (!c.sent.is_empty()).then_some(0),
-        bytes: c.sent.iter().copied().take(finding::SHOWN_BYTES).collect(),
+        stream_offset: (!c.shown.bytes.is_empty()).then_some(c.shown.offset),
+        bytes: c.shown.bytes.iter().copied().take(finding::SHOWN_BYTES).collect(),
         alternate_bytes: None,
         declared: None,
         delivered: None,
