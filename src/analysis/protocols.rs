@@ -47,7 +47,13 @@ pub(super) fn listeners(reading: &Reading, options: &Options) -> Listeners {
         found.retain(|e| !taken.contains(e));
         let connections = dedup::gather(&reading.sets, &found, &reading.names);
         let given = Given {
-            others: &taken, seen: &seen, asked: &asked, taught: &taught, listeners: &found, connections: &connections };
+            others: &taken,
+            seen: &seen,
+            asked: &asked,
+            taught: &taught,
+            listeners: &found,
+            connections: &connections,
+        };
         let own: BTreeSet<Endpoint> = dissector.listeners(&given).into_iter().filter(|e| !taken.contains(e)).collect();
         taken.extend(own.iter().copied());
         all.push(own);

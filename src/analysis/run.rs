@@ -23,6 +23,7 @@ use crate::oom::{self, OomEvent, OomKind, OomSighting};
 use crate::protocol::listener::Listener;
 use crate::protocol::seam::{DistinctFlow, Study};
 use crate::report::model::{Clock, Input, Report};
+use crate::stream::Direction;
 use crate::time::Timestamp;
 use crate::vocabulary::Protocol;
 
@@ -528,12 +529,19 @@ fn watched(
             .flat_map(|s| &s.interfaces)
             .filter_map(|i| i.drops)
             .reduce(|a, b| a + b);
-        let addresses: BTreeSet<_> =
-            set.seen.records.iter().flat_map(|r| [r.client().address, r.server().address]).collect();
-        for address in addresses {
+        let mut addresses: BTreeMap<Address, [bool; 2]> = BTreeMap::new();
+        for r in &set.seen.records {
+            for (address, d) in [(r.client().address, Direction::ToServer), (r.server().address, Direction::ToClient)] {
+                let [sent, received] = addresses.entry(address).or_default();
+                *sent |= r.packets[d.index()] > 0;
+                *received |= r.packets[d.reverse().index()] > 0;
+            }
+        }
+        for (address, [sent, received]) in addresses {
             let own = set.own == Some(address);
+            let one_way = own && !(sent && received);
             let gaps = gaps_of.get(&(number as u32, address)).copied().unwrap_or(0);
-            watch.by_address.entry(address).or_default().push(HostWatch { from, to, own, drops, gaps });
+            watch.by_address.entry(address).or_default().push(HostWatch { from, to, own, one_way, drops, gaps });
         }
     }
     watch

@@ -103,12 +103,7 @@ pub trait Dissector: Sync {
 
 /// Endpoints that a protocol has decoded connections to or was told of, and those that were connected to on a port that
 /// the user named for it.
-pub fn own_candidates(
-    protocol: Protocol,
-    seen: &Seen<'_>,
-    asked: &Asked<'_>,
-    taught: &[Lesson],
-) -> BTreeSet<Endpoint> {
+pub fn own_candidates(protocol: Protocol, seen: &Seen<'_>, asked: &Asked<'_>, taught: &[Lesson]) -> BTreeSet<Endpoint> {
     let own = asked.place(protocol);
     let decoded = seen.flows().filter(|f| f.read_by.contains(own)).map(FlowObservation::server);
     let told = taught.iter().filter(|l| l.protocol == protocol).map(|l| l.endpoint);
@@ -337,7 +332,16 @@ pub struct ListenerView {
 impl ListenerView {
     /// A listener of which nothing is known but what names it.
     pub fn new(endpoint: Endpoint, role: Option<Role>, learned_from: Evidence) -> Self {
-        ListenerView { endpoint, role, version: None, learned_from, possible: false, traffic: None, died_at: None, advice: None }
+        ListenerView {
+            endpoint,
+            role,
+            version: None,
+            learned_from,
+            possible: false,
+            traffic: None,
+            died_at: None,
+            advice: None,
+        }
     }
 }
 

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{
-    Communicator, Conclusion, Decoding, Effect, Facts, FirstBytes, Flow, Framing, Knowledge, KnownId, LearnedFrom, Network,
-    RAS_PORT,
-    RULES, SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study, suspects,
+    Communicator, Conclusion, Decoding, Effect, Facts, FirstBytes, Flow, Framing, Knowledge, KnownId, LearnedFrom,
+    Network, RAS_PORT, RULES, SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study, suspects,
 };
 use crate::finding::{self, Finding, Rule, finding_id};
 use crate::net::Endpoint;
@@ -258,6 +257,7 @@ fn finding(c: &Conclusion) -> Finding {
         alternate_bytes: None,
         declared: None,
         delivered: None,
+        one_direction: false,
         occurrences: c.occurrences,
         stray: known.then(|| finding::Stray {
             protocol: named.protocol.to_string(),
