@@ -38,7 +38,7 @@ fn seen(sets: &[Set]) -> Seen<'_> {
 /// one protocol.
 pub(super) fn listeners(reading: &Reading, options: &Options) -> Listeners {
     let (seen, ports, taught) = (seen(&reading.sets), named_ports(options), reading.lessons.taught());
-    let asked = Asked { names: &reading.names, ports: &ports, places: &place };
+    let asked = Asked { names: &reading.names, ports: &ports, ids: &options.nccl_ids, places: &place };
     let mut all: Listeners = Vec::new();
     let mut taken: BTreeSet<Endpoint> = BTreeSet::new();
     for (at, dissector) in DISSECTORS.iter().enumerate() {
@@ -85,7 +85,7 @@ pub(super) fn missed(set: &Set, listeners: &Listeners) -> HashMap<Endpoint, Prot
 /// What each protocol concludes, by its place.
 pub(super) fn studies(reading: &Reading, options: &Options) -> Vec<Study> {
     let (seen, ports, taught) = (seen(&reading.sets), named_ports(options), reading.lessons.taught());
-    let asked = Asked { names: &reading.names, ports: &ports, places: &place };
+    let asked = Asked { names: &reading.names, ports: &ports, ids: &options.nccl_ids, places: &place };
     let mut others: BTreeSet<Endpoint> = BTreeSet::new();
     let mut studies = Vec::new();
     for (dissector, own) in DISSECTORS.iter().zip(&reading.listeners) {

@@ -241,6 +241,8 @@ pub struct Asked<'a> {
     pub names: &'a Names,
     /// Ports named for protocols.
     pub ports: &'a NamedPorts,
+    /// Ids of groups, as the user gave them.
+    pub ids: &'a [String],
     /// Places of protocols.
     pub places: &'a dyn Fn(Protocol) -> ProtocolSet,
 }

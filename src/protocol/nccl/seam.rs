@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     Communicator, Conclusion, Decoding, Effect, Facts, FirstBytes, Flow, Framing, Knowledge, KnownId, LearnedFrom,
-    Network, RAS_PORT, RULES, SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study, suspects,
+    Network, RAS_PORT, RULES, SOCKET_MAGIC, UniqueId, first_bytes, magic_text, study, suspects, unique_id_of_hex,
 };
 use crate::finding::{self, Finding, Rule, finding_id};
 use crate::net::Endpoint;
@@ -84,6 +84,7 @@ impl Dissector for Nccl {
     fn candidates(&self, seen: &Seen<'_>, asked: &Asked<'_>, taught: &[Lesson]) -> BTreeSet<Endpoint> {
         let mut all = own_candidates(Protocol::Nccl, seen, asked, taught);
         let others = taught.iter().filter(|l| l.protocol != Protocol::Nccl).map(|l| l.endpoint).collect();
+        all.extend(by_hand(asked).map(|id| id.root));
         all.extend(conducts(seen, asked, &others).into_keys());
         all
     }
@@ -121,15 +122,21 @@ impl Dissector for Nccl {
     }
 }
 
-/// The ids that stores hold, and the ports that the user named.
+/// Ids that the user gave.
+fn by_hand(asked: &Asked<'_>) -> impl Iterator<Item = UniqueId> {
+    asked.ids.iter().filter_map(|text| unique_id_of_hex(text))
+}
+
+/// The ids that stores hold or the user gave, and the ports that the user named.
 fn knowledge(given: &Given<'_>) -> Knowledge {
     let id = |t: &Lesson| {
         let id = t.detail.as_ref()?.downcast_ref::<UniqueId>()?;
-        Some(KnownId { id: *id, packet: t.packet, time: t.time })
+        Some(KnownId { id: *id, packet: Some(t.packet) })
     };
+    let taught = given.taught.iter().filter(|t| t.protocol == Protocol::Nccl);
     let ports = given.asked.ports.of(given.asked.place(Protocol::Nccl));
     Knowledge {
-        ids: given.taught.iter().filter(|t| t.protocol == Protocol::Nccl).filter_map(id).collect(),
+        ids: taught.filter_map(id).chain(by_hand(given.asked).map(|id| KnownId { id, packet: None })).collect(),
         ports: ports.into_iter().flat_map(|p| p.iter()).collect(),
         suspects: conducts(given.seen, given.asked, given.others),
     }
