@@ -100,7 +100,8 @@ pub mod api {
         /// See `src/protocol/nccl`.
         pub mod nccl {
             pub use crate::protocol::nccl::{
-                Decoding, Event, Flow, Framing, Knowledge, KnownId, NcclConnection, UniqueId, Versions, first_bytes, study,
+                Decoding, Event, Flow, Framing, Knowledge, KnownId, NcclConnection, UniqueId, Versions, first_bytes,
+                study,
             };
         }
         /// See `src/protocol/stray`.
@@ -120,7 +121,9 @@ pub mod api {
     }
     /// See `src/stream`.
     pub mod stream {
-        pub use crate::stream::{Assembler, AssemblerLimits, Chunk, Direction, Event, FlowTable, PacketRef, Piece, PortSet};
+        pub use crate::stream::{
+            Assembler, AssemblerLimits, Chunk, Direction, Event, FlowTable, PacketRef, Piece, PortSet,
+        };
     }
     /// See `src/time.rs`.
     pub mod time {

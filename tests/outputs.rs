@@ -208,7 +208,10 @@ fn a_device_or_a_fifo_is_no_list() {
         ] {
             let (status, said) = scene.run(line);
             assert!(matches!(status, Some(1 | 2)), "{line:?}: {status:?}");
-            assert!(said.contains("a regular file was required") || said.contains("no regular file"), "{line:?}: {said}");
+            assert!(
+                said.contains("a regular file was required") || said.contains("no regular file"),
+                "{line:?}: {said}"
+            );
         }
     }
     let large = fs::File::create(scene.at("large")).unwrap();

@@ -52,8 +52,7 @@ pub struct Known {
     pub dialect: Option<Dialect>,
 }
 
-impl Known {
-}
+impl Known {}
 
 impl Knowledge {
     /// The ports of all listeners.

@@ -2,8 +2,8 @@
 //! a hundred megabytes, or open a hundred thousand connections.
 
 use super::codec;
-use super::options::Options;
 use super::from_store::scan_options;
+use super::options::Options;
 use super::scan::SetScan;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::tcpstore;

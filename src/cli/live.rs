@@ -193,7 +193,8 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
 /// Another user, and Landlock.
 fn give_up(a: &Args, alerting: &Alerting) -> anyhow::Result<()> {
     if let Some(directory) = &a.write {
-        crate::disk::create_dir_all(directory).map_err(|e| anyhow::anyhow!("{}: cannot make: {e}", directory.display()))?;
+        crate::disk::create_dir_all(directory)
+            .map_err(|e| anyhow::anyhow!("{}: cannot make: {e}", directory.display()))?;
     }
     if let Some(user) = &a.user {
         drop_privileges(user)?;

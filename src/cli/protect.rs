@@ -60,8 +60,19 @@ mod tests {
 
     /// Flags with a path that are inputs, or name no file of their own.
     const INPUTS: [&str; 13] = [
-        "oom", "hosts", "boot", "suppress", "redact-key", "inventory", "versiondb", "check", "case", "follow", "payload",
-        "job", "trust",
+        "oom",
+        "hosts",
+        "boot",
+        "suppress",
+        "redact-key",
+        "inventory",
+        "versiondb",
+        "check",
+        "case",
+        "follow",
+        "payload",
+        "job",
+        "trust",
     ];
 
     #[test]

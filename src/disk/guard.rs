@@ -149,7 +149,8 @@ impl Protected {
                 return refused(what.to_string());
             }
             let beside = |file: &PathBuf| place_of(file).parent() == place.parent();
-            let among = self.directories.iter().any(|d| place.starts_with(d)) || self.files.iter().any(|f| beside(&f.1));
+            let among =
+                self.directories.iter().any(|d| place.starts_with(d)) || self.files.iter().any(|f| beside(&f.1));
             if let Some(what) = read_as(path).filter(|_| among) {
                 return refused(format!("{what} that lies among the inputs"));
             }

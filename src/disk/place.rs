@@ -54,7 +54,8 @@ impl NewFile {
     /// The system's.
     pub fn create(path: &Path) -> io::Result<NewFile> {
         let there = fs::metadata(path).ok();
-        let special = there.as_ref().is_some_and(|m| !m.is_file()) || path.starts_with("/dev") || path.starts_with("/proc");
+        let special =
+            there.as_ref().is_some_and(|m| !m.is_file()) || path.starts_with("/dev") || path.starts_with("/proc");
         if special {
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
             return Ok(NewFile { out: BufWriter::new(file), moves: None });

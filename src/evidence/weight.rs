@@ -43,7 +43,9 @@ fn of_blobs(facts: &[(&str, Kind, &Entry)], room: u64) -> u64 {
     for (key, kind, entry) in facts {
         // Pieces of one blob differ in `part`, the last number but one.
         let (whole, part) = match kind {
-            Kind::Segments | Kind::Lines => (split_part(key), numbers_of(key).and_then(|n| n.iter().rev().nth(1).copied())),
+            Kind::Segments | Kind::Lines => {
+                (split_part(key), numbers_of(key).and_then(|n| n.iter().rev().nth(1).copied()))
+            }
             Kind::Hosts => (*key, super::facts::hosts_of(key).map(|(_, part, ..)| part)),
             _ => continue,
         };

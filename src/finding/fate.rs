@@ -1,6 +1,6 @@
 //! What became of a listener after a claim: silence, death.
 
-use crate::finding::claim::{WARNING_BYTES};
+use crate::finding::claim::WARNING_BYTES;
 use crate::finding::finding_id;
 use crate::finding::types::Finding;
 use crate::protocol::listener::{Death, Listener};

@@ -248,7 +248,11 @@ impl Output {
 
     fn finish(self) -> Result<Written, CarveError> {
         let (path, written) = (self.path, self.written);
-        self.writer.finish().and_then(NewFile::finish).map(|()| written).map_err(|source| CarveError::Write { path, source })
+        self.writer
+            .finish()
+            .and_then(NewFile::finish)
+            .map(|()| written)
+            .map_err(|source| CarveError::Write { path, source })
     }
 }
 

@@ -126,7 +126,8 @@ impl Central {
                 if self.case.has_arrived(&file, stat.size, stat.modified)? {
                     continue;
                 }
-                let reader = LineReader::new(&file.to_string_lossy()).of_size(stat.size).read(&mut BufReader::new(input));
+                let reader =
+                    LineReader::new(&file.to_string_lossy()).of_size(stat.size).read(&mut BufReader::new(input));
                 let reader = match reader {
                     Ok(reader) => reader,
                     Err(e @ EvidenceError::Newer { .. }) => return Err(e.into()),

@@ -22,8 +22,7 @@ impl Lock {
         path.push(".lock");
         let path = PathBuf::from(path);
         let failed = |source| WatchError::Io { path: path.clone(), doing: "cannot make the lock file", source };
-        let mut file =
-            crate::disk::private().read(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let mut file = crate::disk::private().read(true).create(true).truncate(false).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
