@@ -6,15 +6,12 @@ use super::from_store::scan_options;
 use super::options::Options;
 use super::scan::SetScan;
 use crate::protocol::observation::FlowObservation;
-use crate::protocol::tcpstore;
 
 /// What an open connection takes at most while it is decoded, in bytes, with all that is concluded from it.
 const CONNECTION: u64 = 24 << 10;
 /// What a connection that was decoded takes besides what its observation holds, in bytes: its record, what a finding
 /// and a report say of it.
 const CONCLUDED: u64 = 2 << 10;
-/// What a claim takes as a finding and in a report, in bytes.
-const CLAIM: u64 = 6 << 10;
 /// Payload that waits for missing bytes takes no more than this, in bytes: the reassembly has a budget.
 const WAITING: u64 = 40 << 20;
 /// What a line takes besides its bytes.
@@ -65,14 +62,8 @@ fn decoded(blobs: &[&[u8]], room: u64) -> u64 {
 fn memory_of(o: &FlowObservation) -> u64 {
     let kept: usize = o.kept.iter().flatten().map(|k| size_of_val(k) + k.bytes.capacity()).sum();
     let overlaps: usize = o.overlaps.iter().map(|o| size_of_val(o) + o.first.capacity() + o.second.capacity()).sum();
-    let facts: u64 = o
-        .store
-        .iter()
-        .map(|f| size_of::<tcpstore::Facts>() + f.declared.capacity() * size_of::<tcpstore::Declared>())
-        .sum::<usize>() as u64;
-    let claims = o.store.iter().map(|f| f.declared_count).max().unwrap_or(0);
-    let own = size_of::<FlowObservation>() + kept + overlaps;
-    own as u64 + facts + claims.min(16) * CLAIM + CONCLUDED
+    let decoded: u64 = o.decoded.iter().map(|d| d.memory()).sum();
+    (size_of::<FlowObservation>() + kept + overlaps) as u64 + decoded + CONCLUDED
 }
 
 /// Bytes of memory that packed lines come to. More than `room` is only known to be more.

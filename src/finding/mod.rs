@@ -8,7 +8,7 @@ mod rule;
 mod types;
 
 pub use identity::{community_id, finding_id, hex, short_hash};
-pub use rule::{rule, rules};
+pub use rule::{Rule, rule, rules};
 /// Bytes of a message that a finding shows.
 pub(crate) const SHOWN_BYTES: usize = 64;
 
