@@ -183,9 +183,7 @@ fn one(input: &mut impl Read) -> Option<KeptSegment> {
     }
     let payload = bytes(input, MAX_PAYLOAD)?;
     let opens = if opens {
-        let mut record = [0u8; FlowRecord::STORED_BYTES];
-        input.read_exact(&mut record).ok()?;
-        Some(FlowRecord::from_bytes(&mut Take(&record))?)
+        Some(FlowRecord::read_from(input)?)
     } else {
         None
     };
