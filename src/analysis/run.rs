@@ -147,7 +147,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     let mut findings = observe::findings(&studied, &gathered, &sets);
     findings.extend(scans::findings(&studied, &gathered));
     findings.extend(network.findings.iter().cloned());
-    findings.extend(observe::misdirected(&sets, &names));
+    findings.extend(observe::misdirected(&sets, &names, &studied));
     if !options.sources.is_empty() {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }

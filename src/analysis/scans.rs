@@ -39,7 +39,7 @@ fn quiet(r: &FlowRecord) -> Option<Quiet> {
 /// One finding for each source, listener and kind.
 pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
-    for listener in listeners {
+    for listener in listeners.iter().filter(|l| l.foreign.is_none()) {
         let mut by_source: BTreeMap<(Address, Quiet), Vec<&FlowRecord>> = BTreeMap::new();
         for g in gathered.get(&listener.endpoint).into_iter().flatten() {
             let r = g.connection.record;

@@ -31,6 +31,10 @@ pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
     // The listener's dialects; where they contradict each other, every one that reads the connection to its end.
     let dialects = listener.dialects();
     let readings: Vec<&Facts> = dialects.iter().filter_map(|d| o.facts(*d)).collect();
+    findings.extend(super::reply::judge(listener, o, &readings));
+    if readings.iter().any(|f| f.only_greets()) {
+        return findings;
+    }
     if readings.iter().any(|f| f.is_clean() && f.declared.is_empty()) {
         findings.extend(readings.iter().find(|f| f.is_clean()).and_then(|f| cut_off(listener, o, f)));
         return findings;

@@ -126,6 +126,15 @@ thread waits for them meanwhile.",
         remedy: CLOSE_IT,
     },
     Rule {
+        id: "store-reply-length",
+        severity: Severity::Warning,
+        title: "an answer of a store that declares what no store sends",
+        meaning: "The server's answer holds a length, count or code that no store sends. Clients of every release take it as it \
+is: a length is allocated before its bytes come, and a client that waits for them waits for ever. The client is healthy.",
+        remedy: "Look at the server, and at what stands between the two (a proxy, another service at the same address): no \
+release of PyTorch answers so.",
+    },
+    Rule {
         id: "store-stalled",
         severity: Severity::Warning,
         title: "an incomplete request that holds the store",
