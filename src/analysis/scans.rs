@@ -103,8 +103,8 @@ impl Scan {
 /// Sources of strays and of half-open connections, and all that they did.
 pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
     let mut by_source: BTreeMap<Address, Vec<&Finding>> = BTreeMap::new();
-    // PyTorch of another release is no scanner.
-    let stray = |f: &&Finding| f.stray.is_some() && f.rule != "version-mismatch";
+    // PyTorch of another release is no scanner, nor is a service whose answers are no store's.
+    let stray = |f: &&Finding| f.stray.is_some() && !matches!(f.rule, "version-mismatch" | "foreign-server");
     for f in findings.iter().filter(|f| stray(f) || f.rule == "syn-scan" || f.rule == "connect-and-close") {
         by_source.entry(f.source.address).or_default().push(f);
     }

@@ -4,7 +4,7 @@ use crate::finding::types::{Finding, Stray};
 use crate::finding::{SHOWN_BYTES, finding_id};
 use crate::protocol::listener::{Connection, Foreign, Listener};
 use crate::protocol::observation::FlowObservation;
-use crate::protocol::stray::identify;
+use crate::protocol::stray::{greeting, identify};
 use crate::protocol::tcpstore::Dialect;
 use crate::stream::Direction;
 
@@ -54,7 +54,7 @@ pub fn judge(connection: &Connection<'_>, known: Option<&'static str>) -> Option
     let head = o.head(Direction::ToClient, 256);
     let named = identify(&head, o.record.bytes[1]);
     let nameless = matches!(named.protocol, "unknown" | "none" | "constant bytes" | "text" | "TCPStore");
-    let protocol = if nameless { known } else { Some(named.protocol) };
+    let protocol = greeting(&head).or(if nameless { known } else { Some(named.protocol) });
     let first = o.kept[1].first()?;
     let as_length = head.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
     let as_ping = head.first_chunk::<4>().map(|b| u32::from_le_bytes(*b));

@@ -3,7 +3,7 @@
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::tcpstore::server::{Backend, Outcome, Policy, Server, verdict};
-use crate::protocol::stray::identify;
+use crate::protocol::stray::{greeting, identify};
 use crate::protocol::tcpstore::{Dialect, Facts, FlowReadings, Partner, Reading, narrow};
 use crate::stream::{Activity, Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
@@ -296,6 +296,10 @@ pub fn study(
     if listener.known_by != KnownBy::Speech {
         listener.foreign = connections.iter().find_map(foreign);
     }
+    if listener.foreign.is_some() {
+        listener.candidates = Candidate::all();
+        return listener;
+    }
     by_strays(&mut listener, connections);
     listener
 }
@@ -315,7 +319,7 @@ pub fn foreign(connection: &Connection<'_>) -> Option<Foreign> {
     let named = identify(&head, r.bytes[1]);
     let client = identify(&o.head(Direction::ToServer, 256), r.bytes[0]);
     let nameless = |p: &str| matches!(p, "unknown" | "none" | "constant bytes" | "text" | "TCPStore");
-    let protocol = [named.protocol, client.protocol].into_iter().find(|p| !nameless(p));
+    let protocol = greeting(&head).or([named.protocol, client.protocol].into_iter().find(|p| !nameless(p)));
     Some(Foreign { protocol, spoke_first, packet: first.packet, time: first.time })
 }
 
