@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::job_rows;
-use super::listener_rows::{communicator, listener, listener_id, nccl_listeners, pairs};
+use super::listener_rows::{described, group, listener, listener_id};
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule};
@@ -11,6 +11,7 @@ use crate::incident::coincidence::in_words;
 use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
+use crate::protocol::DISSECTORS;
 use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::report::escape::clean;
@@ -99,11 +100,13 @@ pub(super) fn report(m: Material<'_>) -> Report {
             .listeners
             .iter()
             .map(|l| listener(&m, l, &died))
-            .chain(pairs(&m))
-            .chain(nccl_listeners(&m))
+            .chain(DISSECTORS.iter().zip(m.studies).flat_map(|(d, s)| {
+                let m = &m;
+                s.listeners.iter().map(move |l| described(m, d.protocol(), l))
+            }))
             .collect(),
         jobs: m.jobs.iter().map(|j| job_rows::job(&m, j)).collect(),
-        communicators: m.network.communicators.iter().map(communicator).collect(),
+        communicators: m.studies.iter().flat_map(|s| &s.groups).map(group).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
         oom_events: m.events.iter().map(oom_event).collect(),
@@ -129,14 +132,15 @@ pub(super) fn report(m: Material<'_>) -> Report {
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
-    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || m.network.is_spoken();
+    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port)
+        || m.studies.iter().flat_map(|s| &s.listeners).any(|l| !l.possible);
     if !spoken && !m.captures.is_empty() {
         let ports: Vec<String> = m.options.ports.iter().map(|p| p.to_string()).take(12).collect();
         report.notes.push(format!(
             "No stream of a known protocol was seen: nobody spoke to a listener as a store client does, on any port, and \
              was answered{}.",
             if m.listeners.is_empty() {
-                format!("; ports {} saw no connection either", ports.join(", "))
+                format!("; no connection to ports {} was opened or answered (one from before the captures may go on unseen)", ports.join(", "))
             } else {
                 "; listeners are taken for stores by their port alone".to_string()
             }
@@ -352,7 +356,7 @@ fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
             probe: s.probe.map(str::to_string),
         }),
         effects: f.effects.iter().map(effect).collect(),
-        effect: f.effect.as_ref().map(effect).or_else(|| f.listener_outcome.map(outcome_alone)),
+        effect: f.effect.as_ref().map(|e| held_effect(f, e)).or_else(|| f.listener_outcome.map(outcome_alone)),
         explanation: clean(f.explanation.as_bytes(), 1200),
         remedy: rule(remedied(m, f)).map(|r| r.remedy.to_string()),
         evidence: f.evidence.iter().map(|e| clean(e.as_bytes(), 400)).collect(),
@@ -381,6 +385,15 @@ fn effect(e: &finding::Effect) -> Effect {
         blocks_server: e.blocks_server,
         condition: e.condition.clone(),
     }
+}
+
+/// The effect that holds: without a dialect where several do the same and it is open which of them it is.
+fn held_effect(f: &Finding, e: &finding::Effect) -> Effect {
+    let alike = |x: &finding::Effect| {
+        x.dialect != e.dialect && (x.outcome, x.allocates_bytes) == (e.outcome, e.allocates_bytes)
+    };
+    let open = f.dialect.is_none() && f.effects.iter().any(alike);
+    Effect { dialect: effect(e).dialect.filter(|_| !open), ..effect(e) }
 }
 
 /// The effect on a listener that is no store: what it does, without a claim.

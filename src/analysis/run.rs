@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use super::dedup::{self, DistinctFlow};
+use super::dedup;
 use super::inputs::{Inputs, plain_stem};
-use super::jobs::{self, Discovered, Job};
+use super::jobs::{self, Job};
 use super::kills::{self, ClockNotes};
 use super::options::Options;
 use super::progress::Progress;
@@ -21,10 +21,11 @@ use crate::names::{Names, short};
 use crate::net::{Address, Endpoint};
 use crate::oom::{self, OomEvent, OomKind, OomSighting};
 use crate::protocol::listener::Listener;
-use crate::protocol::nccl::Network;
+use crate::protocol::seam::{DistinctFlow, Study};
 use crate::report::model::{Clock, Input, Report};
 use crate::stream::Direction;
 use crate::time::Timestamp;
+use crate::vocabulary::Protocol;
 
 /// An analysis, done.
 #[derive(Debug)]
@@ -58,8 +59,8 @@ pub(super) struct Material<'a> {
     pub(super) watch: &'a Watch,
     pub(super) scans: Vec<scans::Scan>,
     pub(super) jobs: Vec<Job>,
-    pub(super) lessons: &'a Discovered,
-    pub(super) network: &'a Network,
+    /// What each protocol concludes.
+    pub(super) studies: &'a [Study],
     pub(super) clocks: Vec<Clock>,
     pub(super) nat: &'a BTreeSet<Address>,
     pub(super) incomplete: bool,
@@ -138,21 +139,24 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         pruned,
         stopped,
     } = front;
-    let network = super::network::judged(&reading, options);
+    let studies = super::protocols::studies(&reading, options);
+    let stores = super::protocols::of(&reading.listeners, Protocol::Tcpstore);
     let mut notes = std::mem::take(&mut reading.notes);
-    let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, stores, .. } = reading;
+    let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, .. } = reading;
     let gathered = dedup::gather(&sets, &stores, &names);
     let studied = dedup::studied(&sets, &gathered, options, &lessons, &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered, &sets);
-    findings.extend(scans::findings(&studied, &gathered));
-    findings.extend(network.findings.iter().cloned());
+    let connectors = scans::connectors(&sets);
+    findings.extend(scans::findings(&studied, &gathered, &connectors));
+    findings.extend(studies.iter().flat_map(|s| &s.findings).cloned());
     findings.extend(observe::misdirected(&sets, &names, &studied));
     if !options.sources.is_empty() {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
-    let mut scans = scans::scans(&sets, &findings);
+    scans::doubt_tools(&mut findings);
+    let mut scans = scans::scans(&sets, &findings, &connectors);
 
     let claims = kills::claims(&studied, &findings, &names);
     if !merged.untimed.is_empty() {
@@ -243,8 +247,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         watch: &watch,
         scans,
         jobs,
-        lessons: &lessons,
-        network: &network.network,
+        studies: &studies,
         clocks: told.clocks,
         nat: &nat,
         incomplete: stopped,
@@ -323,7 +326,8 @@ fn look_back(reading: &mut Reading, plan: &Plan, options: &Options) {
     let (mut at, mut step, mut left) = (0, 1, LOOK_BYTES_IN_ALL);
     let longest = plan.earlier.iter().map(Vec::len).max().unwrap_or(0);
     while at < longest && left > 0 {
-        let gathered = dedup::gather(&reading.sets, &reading.stores, &reading.names);
+        let stores = super::protocols::of(&reading.listeners, Protocol::Tcpstore);
+        let gathered = dedup::gather(&reading.sets, &stores, &reading.names);
         let studied = dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &reading.names);
         let wanted = studied.iter().filter(|l| l.accepted > 0 && l.dialect().is_none());
         let wanted: HashSet<Endpoint> = wanted.map(|l| l.endpoint).collect();

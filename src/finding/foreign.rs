@@ -18,7 +18,8 @@ pub fn is_misdirected(o: &FlowObservation) -> bool {
     if client.is_empty() || server.is_empty() || identify(&client, client.len() as u64).protocol != "TCPStore" {
         return false;
     }
-    let sound = Dialect::ALL.iter().any(|d| o.facts(*d).is_some_and(|f| f.reading.is_sound() || f.server_makes_sense()));
+    let sound =
+        Dialect::ALL.iter().any(|d| o.facts(*d).is_some_and(|f| f.reading.is_sound() || f.server_makes_sense()));
     !sound
         && !matches!(
             identify(&server, server.len() as u64).protocol,
@@ -44,7 +45,8 @@ pub fn of_listener<'a>(
     let Some(first) = answered.next().and_then(|c| judge(c, foreign.protocol)) else { return Vec::new() };
     let what = foreign.protocol.unwrap_or("a protocol that is not known here");
     let how = if foreign.spoke_first { "it speaks before its client does" } else { "it answers what no store would" };
-    let explanation = format!("{} speaks {what}: {how}. What it is sent is not judged as sent to a store.", listener.endpoint);
+    let explanation =
+        format!("{} speaks {what}: {how}. What it is sent is not judged as sent to a store.", listener.endpoint);
     vec![Finding { explanation, occurrences: 1 + answered.count() as u64, ..first }]
 }
 

@@ -41,7 +41,11 @@ pub(super) fn judge(listener: &Listener, o: &FlowObservation, readings: &[&Facts
         query: odd.query.map(|q| q.name()),
         stream_offset: Some(odd.offset),
         bytes: shown,
-        declared: odd.declared.map(|n| Declared { bytes: length, count: length.is_none().then_some(n), field: "answer" }),
+        declared: odd.declared.map(|n| Declared {
+            bytes: length,
+            count: length.is_none().then_some(n),
+            field: "answer",
+        }),
         evidence: vec![format!("the server had answered {} time(s) rightly before", facts.answers)],
         ..Finding::new("store-reply-length", id, k.time, Some(k.packet), o.server(), o.client())
     };
@@ -75,6 +79,10 @@ fn odd_end(facts: &Facts, o: &FlowObservation) -> Option<Odd> {
         query: u.query,
         declared: Some(u.declared),
         offset: u.message_offset,
-        text: format!("{query} was answered with a length of {}, of which {} bytes came", bytes(u.declared), u.delivered),
+        text: format!(
+            "{query} was answered with a length of {}, of which {} bytes came",
+            bytes(u.declared),
+            u.delivered
+        ),
     })
 }

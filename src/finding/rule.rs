@@ -1,5 +1,6 @@
 //! The rules, as `rdzvscope explain` prints them.
 
+use crate::protocol::DISSECTORS;
 use crate::vocabulary::Severity;
 
 /// One rule.
@@ -32,6 +33,14 @@ kubelet's health check. TCPStore servers of every release tolerate it.",
         remedy: "Nothing to do for a store. (NCCL bootstrap roots before 2.27.3 do not tolerate it.)",
     },
     Rule {
+        id: "connect-scan",
+        severity: Severity::Info,
+        title: "connections without a byte, from somebody who tries many ports or hosts",
+        meaning: "The source connected to this listener and to many other ports or hosts, and sent nothing: a connect scan. Stores \
+tolerate it; NCCL bootstrap roots before 2.27.3 do not.",
+        remedy: "See whether the same source sent data afterwards; exclude rendezvous and NCCL ports from scans.",
+    },
+    Rule {
         id: "decode-contradiction",
         severity: Severity::Warning,
         title: "a store connection that stops making sense",
@@ -51,10 +60,10 @@ harmless.",
     Rule {
         id: "foreign-server",
         severity: Severity::Notice,
-        title: "a store client answered by another service",
-        meaning: "A PyTorch client connected to what it takes for the store and was answered in another protocol: the \
-port belongs to something else, or the address does. The client reads those bytes as lengths and may ask for as much \
-memory itself.",
+        title: "another service where a store was looked for",
+        meaning: "What listens here answers as no store does: it speaks first, answers a request before it is complete, with \
+another nonce, or with a length that no store sends. A PyTorch client that takes it for the store reads its bytes as lengths \
+and may ask for as much memory itself; what others send it is not judged as sent to a store.",
         remedy: "Look at MASTER_ADDR and MASTER_PORT of the job, and at what else listens there (ss -ltnp).",
     },
     Rule {
@@ -180,16 +189,9 @@ pub fn rule(id: &str) -> Option<Rule> {
     rules().find(|r| r.id == id)
 }
 
-/// All rules: those above, then NCCL's.
+/// All rules: those of stores, then those of the other protocols.
 pub fn rules() -> impl Iterator<Item = Rule> {
-    let nccl = crate::protocol::nccl::RULES.iter().map(|r| Rule {
-        id: r.id,
-        severity: r.severity,
-        title: r.title,
-        meaning: r.meaning,
-        remedy: r.remedy,
-    });
-    RULES.iter().copied().chain(nccl)
+    RULES.iter().chain(DISSECTORS.iter().flat_map(|d| d.rules())).copied()
 }
 
 #[cfg(test)]

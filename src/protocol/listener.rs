@@ -2,8 +2,8 @@
 
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
-use crate::protocol::tcpstore::server::{Backend, Outcome, Policy, Server, verdict};
 use crate::protocol::stray::{greeting, identify};
+use crate::protocol::tcpstore::server::{Backend, Outcome, Policy, Server, verdict};
 use crate::protocol::tcpstore::{Dialect, Facts, FlowReadings, Partner, Reading, narrow};
 use crate::stream::{Activity, Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
@@ -309,10 +309,10 @@ pub fn study(
 pub fn foreign(connection: &Connection<'_>) -> Option<Foreign> {
     let o = connection.observation?;
     let r = &o.record;
-    let whole = r.isn(Direction::ToServer).is_some() && r.syn_ack.get().is_some() && o.gaps == 0 && !o.store.is_empty();
+    let whole = r.isn(Direction::ToServer).is_some() && r.syn_ack.get().is_some() && o.gaps == 0 && !o.store().is_empty();
     let first = o.kept[1].first().filter(|_| whole && r.bytes[1] > 0)?;
     let spoke_first = o.kept[0].first().is_none_or(|c| first.time < c.time);
-    if !spoke_first && o.store.iter().any(Facts::server_makes_sense) {
+    if !spoke_first && o.store().iter().any(Facts::server_makes_sense) {
         return None;
     }
     let head = o.head(Direction::ToClient, 256);
@@ -326,13 +326,13 @@ pub fn foreign(connection: &Connection<'_>) -> Option<Foreign> {
 /// Store clients that were answered name the dialect, and sometimes bound their own version.
 fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
     let answered = |c: &&Connection<'_>| {
-        c.observation.is_some_and(|o| o.store.len() == Dialect::ALL.len()) && c.record.bytes[1] > 0
+        c.observation.is_some_and(|o| o.store().len() == Dialect::ALL.len()) && c.record.bytes[1] > 0
     };
     let mut flows = Vec::new();
     for c in connections.iter().filter(answered) {
         let Some(o) = c.observation else { continue };
         let mut readings: [Reading; 5] = Default::default();
-        for (slot, facts) in readings.iter_mut().zip(&o.store) {
+        for (slot, facts) in readings.iter_mut().zip(o.store()) {
             slot.clone_from(&facts.reading);
         }
         if !readings.iter().any(Reading::is_sound) {

@@ -175,7 +175,8 @@ impl Facts {
                     let place = Place { offset: answer.offset, packet: answer.first, time: answer.first_time };
                     let declared = answer.number.map(|n| n as u64);
                     self.fault(Some(answer.query), declared, "was answered with another number", place);
-                } else if answer.query == Operation::Add && self.requests == self.greetings + 1 && self.counts_workers() {
+                } else if answer.query == Operation::Add && self.requests == self.greetings + 1 && self.counts_workers()
+                {
                     let text = "was answered with a number that no count of workers is";
                     let of_workers = answer.number.is_some_and(|n| (0..=MAX_WORKERS).contains(&n));
                     let place = Place { offset: answer.offset, packet: answer.first, time: answer.first_time };
@@ -209,7 +210,12 @@ impl Facts {
             Event::AnswerLength { text, value, query, place, .. } => {
                 // A large value is a large answer; text, or more than any store can hold, is another protocol.
                 if text.is_some() || value > 1 << 40 {
-                    self.fault(Some(query), Some(value), "was answered with a length or number that no store sends", place);
+                    self.fault(
+                        Some(query),
+                        Some(value),
+                        "was answered with a length or number that no store sends",
+                        place,
+                    );
                     self.answer_lengths += 1;
                 }
             }

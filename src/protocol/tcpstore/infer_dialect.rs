@@ -65,7 +65,8 @@ impl Reading {
                 if m.query == Operation::Ping {
                     self.nonce = m.number;
                 }
-                let first = self.requests == 1 || self.queries.iter().all(|(q, _)| matches!(q, Operation::Validate | Operation::Ping));
+                let first = self.requests == 1
+                    || self.queries.iter().all(|(q, _)| matches!(q, Operation::Validate | Operation::Ping));
                 self.counting = first && m.query == Operation::Add && m.key().is_some_and(|k| k.bytes == b"init/");
                 if m.query == Operation::Validate {
                     self.validated.get_or_insert(m.last);
