@@ -55,8 +55,10 @@ pub fn judge(connection: &Connection<'_>, known: Option<&'static str>) -> Option
     let o = connection.observation?;
     let head = o.head(Direction::ToClient, 256);
     let named = identify(&head, o.record.bytes[1]);
-    let nameless = matches!(named.protocol, "unknown" | "none" | "constant bytes" | "text" | "TCPStore");
-    let protocol = greeting(&head).or(if nameless { known } else { Some(named.protocol) });
+    let plain = matches!(named.protocol, "text" | "constant bytes");
+    let nameless = plain || matches!(named.protocol, "unknown" | "none" | "TCPStore");
+    let own = (plain || !nameless).then_some(named.protocol);
+    let protocol = greeting(&head).or(known.filter(|_| nameless)).or(own);
     let first = o.kept[1].first()?;
     let as_length = head.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
     let as_ping = head.first_chunk::<4>().map(|b| u32::from_le_bytes(*b));
