@@ -309,7 +309,8 @@ pub fn study(
 pub fn foreign(connection: &Connection<'_>) -> Option<Foreign> {
     let o = connection.observation?;
     let r = &o.record;
-    let whole = r.isn(Direction::ToServer).is_some() && r.syn_ack.get().is_some() && o.gaps == 0 && !o.store().is_empty();
+    let whole =
+        r.isn(Direction::ToServer).is_some() && r.syn_ack.get().is_some() && o.gaps == 0 && !o.store().is_empty();
     let first = o.kept[1].first().filter(|_| whole && r.bytes[1] > 0)?;
     let spoke_first = o.kept[0].first().is_none_or(|c| first.time < c.time);
     if !spoke_first && o.store().iter().any(Facts::server_makes_sense) {
