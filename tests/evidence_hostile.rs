@@ -97,21 +97,25 @@ const CAPTURE: &str = r#"{"type":"evidence-capture","origin":"poison","set":1,"c
 /// Segments that claim much more than they are, by name.
 fn poison() -> Vec<(&'static str, String)> {
     let zeros = packed(&vec![b'\n'; 200 << 20]);
-    let hosts: Vec<String> = (0..40)
-        .map(|n| fact("hosts", &format!(r#""path":"h{n}","content":"c","part":0,"parts":1"#), &zeros))
-        .collect();
+    let hosts: Vec<String> =
+        (0..40).map(|n| fact("hosts", &format!(r#""path":"h{n}","content":"c","part":0,"parts":1"#), &zeros)).collect();
     let empty: Vec<u8> = (0..2_000_000u64).flat_map(|n| [&n.to_le_bytes()[..], &[0; 4]].concat()).collect();
     let empty = packed(&empty);
-    let mut lines = vec![r#"{"type":"evidence-log","origin":"poison","log":1,"path":"kern.log","host":null}"#.to_string()];
+    let mut lines =
+        vec![r#"{"type":"evidence-log","origin":"poison","log":1,"path":"kern.log","host":null}"#.to_string()];
     lines.extend((0..30).map(|n| fact("lines", &format!(r#""log":1,"batch":{n}"#), &empty)));
     let records: Vec<u8> = (0..26_000).flat_map(record).collect();
     let mut flows = vec![CAPTURE.to_string()];
     for part in 0..20u32 {
-        let own: Vec<u8> = records.chunks(158).enumerate().flat_map(|(i, r)| {
-            let mut r = r.to_vec();
-            r[138..146].copy_from_slice(&u64::from(part * 26_000 + i as u32).to_le_bytes());
-            r
-        }).collect();
+        let own: Vec<u8> = records
+            .chunks(158)
+            .enumerate()
+            .flat_map(|(i, r)| {
+                let mut r = r.to_vec();
+                r[138..146].copy_from_slice(&u64::from(part * 26_000 + i as u32).to_le_bytes());
+                r
+            })
+            .collect();
         flows.push(fact("flows", r#""set":1"#, &packed(&own)));
     }
     let mut batch = vec![1u8];
@@ -158,8 +162,13 @@ fn no_segment_takes_more_memory_than_ten_times_its_size_and_64_mib() {
             assert!(report["inputs"].to_string().contains("64 MiB: refused"), "{name}: {}", report["inputs"]);
         }
         // The same through a pipe, where each origin is weighed by itself.
-        let mut child = command().args(["merge", "-", "--format", "json"]).stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child = command()
+            .args(["merge", "-", "--format", "json"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
         child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stderr).contains("refused"), name != "payload", "{name}");

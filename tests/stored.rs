@@ -57,7 +57,8 @@ fn cases_and_evidence_of_the_first_version_tell_what_analyze_tells() {
     let central = unpacked(place.path(), "central-schema-3.db");
     assert_tells_the_same(&told(&["report", "--case", central.to_str().unwrap()]), &analysis, "central case");
     // Written on by this version, it stays what it was.
-    let watch = command().args(["watch", "incident-torch1.13/node-a.pcap", "--once", "-q", "--case", case]).output().unwrap();
+    let watch =
+        command().args(["watch", "incident-torch1.13/node-a.pcap", "--once", "-q", "--case", case]).output().unwrap();
     assert_eq!(watch.status.code(), Some(0), "{}", String::from_utf8_lossy(&watch.stderr));
     assert_tells_the_same(&told(&["report", "--case", case]), &analysis, "case, used");
     let lines = told(&["merge", "stored/analyze-evidence-1.0.jsonl"]);
@@ -78,7 +79,10 @@ fn a_case_is_read_where_nothing_can_be_written() {
     fs::copy(&case, &copy).unwrap();
     let as_other = |arguments: &[&str]| {
         let program = command().get_program().to_owned();
-        let mut all = vec!["--reuid=65534", "--regid=65534", "--clear-groups", "--"].into_iter().map(Into::into).collect::<Vec<std::ffi::OsString>>();
+        let mut all = vec!["--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+            .into_iter()
+            .map(Into::into)
+            .collect::<Vec<std::ffi::OsString>>();
         all.push(program);
         all.extend(arguments.iter().map(Into::into));
         std::process::Command::new("setpriv").args(all).env("TMPDIR", "/tmp").output().unwrap()
@@ -124,8 +128,14 @@ fn a_case_is_read_where_nothing_can_be_written() {
 fn what_is_lost_of_a_case_makes_status_2_in_every_format() {
     let place = TempDir::new().unwrap();
     for (what, sql) in [
-        ("batches of kept segments", "UPDATE segment SET data=substr(data, 1, length(data)/2) WHERE id=(SELECT min(id) FROM segment)"),
-        ("kept flow records", "UPDATE flow SET data=x'01' WHERE (set_id, capture_id, packet)=(SELECT set_id, capture_id, packet FROM flow LIMIT 1)"),
+        (
+            "batches of kept segments",
+            "UPDATE segment SET data=substr(data, 1, length(data)/2) WHERE id=(SELECT min(id) FROM segment)",
+        ),
+        (
+            "kept flow records",
+            "UPDATE flow SET data=x'01' WHERE (set_id, capture_id, packet)=(SELECT set_id, capture_id, packet FROM flow LIMIT 1)",
+        ),
         ("kept lines", "UPDATE log_part SET data=x'0102'"),
     ] {
         let case = unpacked(place.path(), "case-schema-3.db");

@@ -59,7 +59,10 @@ pub(super) fn claimed_names(
     contradicts.truncate(3);
     let path = clean(path.to_string_lossy().as_bytes(), 200);
     let text = contradicts.join("; ");
-    vec![clean(format!("the hosts list {path} in evidence of {whose} claims that {text}{more}: not used").as_bytes(), 600)]
+    vec![clean(
+        format!("the hosts list {path} in evidence of {whose} claims that {text}{more}: not used").as_bytes(),
+        600,
+    )]
 }
 
 /// Paths that captures of several hosts have.

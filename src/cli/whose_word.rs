@@ -79,7 +79,9 @@ fn agreed(
     for v in voices.iter().filter(|v| of(&v.says).is_some_and(|own| Some(own) != most)) {
         let own = of(&v.says).map_or("", String::as_str);
         let label = &v.origin.label;
-        notes.push(format!("{flag} {own} of evidence of {label} is not used: most others say otherwise ({flag} settles it)"));
+        notes.push(format!(
+            "{flag} {own} of evidence of {label} is not used: most others say otherwise ({flag} settles it)"
+        ));
     }
     most.cloned()
 }
@@ -117,7 +119,10 @@ fn of_hosts(
         let own: BTreeSet<&String> = said.iter().filter(|(_, v)| !anybody || speaks(v)).map(|(text, _)| text).collect();
         let used = own.first().filter(|_| own.len() == 1).map(|t| (*t).clone());
         if own.len() > 1 {
-            notes.push(format!("{flag}: evidence disagrees on {host}: none of {} values is used ({flag} {host}=… settles it)", own.len()));
+            notes.push(format!(
+                "{flag}: evidence disagrees on {host}: none of {} values is used ({flag} {host}=… settles it)",
+                own.len()
+            ));
         }
         for (text, v) in said.iter().filter(|(text, v)| anybody && !speaks(v) && used.as_ref() != Some(text)) {
             let label = &v.origin.label;
@@ -135,9 +140,8 @@ fn ports(
     notes: &mut Vec<String>,
     of: impl Fn(&SiteFacts) -> &Vec<String>,
 ) -> Vec<String> {
-    let set = |v: &Voice<'_>| -> BTreeSet<u16> {
-        of(&v.says).iter().filter_map(|t| args::ports(t).ok()).flatten().collect()
-    };
+    let set =
+        |v: &Voice<'_>| -> BTreeSet<u16> { of(&v.says).iter().filter_map(|t| args::ports(t).ok()).flatten().collect() };
     let sets: Vec<BTreeSet<u16>> = voices.iter().map(set).collect();
     let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
     sets.iter().flatten().for_each(|p| *counts.entry(*p).or_default() += 1);
@@ -178,7 +182,10 @@ mod tests {
         assert_eq!((s.window, s.max_lag.as_deref(), s.host_pattern), (None, Some("1800s"), None));
         assert_eq!(s.boot, ["node-a=2026-11-29T11:12:08Z"]);
         assert_eq!(s.log_tz, ["evil=+14:00", "node-a=+01:00", "node-b=+01:00"]);
-        assert_eq!((s.host_memory, s.overcommit, s.port), (vec!["evil=1".to_string()], vec![], vec!["31000".to_string()]));
+        assert_eq!(
+            (s.host_memory, s.overcommit, s.port),
+            (vec!["evil=1".to_string()], vec![], vec!["31000".to_string()])
+        );
         let notes = notes.join("\n");
         for named in ["--window 1s of evidence of evil", "--boot node-a=2020", "--overcommit node-b=2", "65534 ports"] {
             assert!(notes.contains(named), "{named}: {notes}");
