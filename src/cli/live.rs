@@ -108,6 +108,9 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    if a.alerts.alert_test {
+        return a.alerts.test();
+    }
     let _lock = a.case.as_deref().map(Lock::take).transpose()?;
     let mut case = match &a.case {
         Some(path) => Case::open(path, Mode::Create)?,
