@@ -73,7 +73,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         all.take(path, true)?;
     }
     all.wrong.iter().for_each(|w| complain(w));
-    let facts = if a.common.output.is_evidence() { all.pile.clone() } else { FactSet::default() };
+    let whole = !a.common.window.is_any();
+    let facts = if whole && a.common.output.is_evidence() { all.pile.clone() } else { FactSet::default() };
     let mut stored = gather(all.pile);
     a.common.add_hosts(&mut stored)?;
     let (claimed, unused) = accepted(&stored.origins);
@@ -83,7 +84,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let trouble = !all.wrong.is_empty();
     stored.notes.extend(all.wrong);
     stored.notes.extend(all.remarks);
-    let analysis = analyze_stored(&options, stored).analysis;
+    let mut analysis = analyze_stored(&options, stored).analysis;
+    a.common.window.keep(&mut analysis.report);
     a.common.finish(&analysis, &facts, trouble)
 }
 

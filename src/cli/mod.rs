@@ -32,6 +32,7 @@ mod stop;
 mod streams;
 mod watch;
 mod whose_word;
+mod window;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
