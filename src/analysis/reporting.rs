@@ -8,7 +8,7 @@ use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule};
 use crate::incident::coincidence::in_words;
-use crate::incident::{HostPart, Incident};
+use crate::incident::{HostPart, Incident, claimed};
 use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
 use crate::protocol::DISSECTORS;
@@ -16,7 +16,7 @@ use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::report::escape::clean;
 use crate::report::model::{
-    Capture, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage, Incident as IncidentOut,
+    Capture, CgroupLimit, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage, Incident as IncidentOut,
     IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut, OuterHeader, Report, Scan,
     ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
@@ -434,7 +434,14 @@ fn oom_event(e: &OomEvent) -> OomEventOut {
     }
 }
 
+/// The cgroup whose limit a kill was at.
+fn cgroup_limit(e: &OomEvent) -> Option<CgroupLimit> {
+    let name = e.limit_cgroup.as_deref().or(e.cgroup.as_deref()).filter(|_| e.kind == Kind::Cgroup)?;
+    Some(CgroupLimit { name: text(name), limit_bytes: e.limit_bytes })
+}
+
 fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
+    let of_trigger = |h: &HostPart| h.trigger.clone().and_then(|t| Some((m.findings.get(t.finding)?, t)).map(|(f, t)| (t, f)));
     IncidentOut {
         id: i.id.clone(),
         kind: i.kind,
@@ -456,6 +463,12 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
                 verdict: h.verdict,
                 reasons: h.reasons.iter().map(|r| clean(r.as_bytes(), 400)).collect(),
                 coverage: h.coverage,
+                trigger_packet: of_trigger(h).and_then(|(_, f)| f.packet).map(|p| Sighting {
+                    capture: capture_path(m, p),
+                    packet: Some(p.number),
+                }),
+                declared_bytes: of_trigger(h).filter(|(_, f)| f.protocol == Some("tcpstore")).map(|(t, f)| claimed(&t, f)),
+                cgroup: h.event.and_then(|e| m.events.get(e)).and_then(cgroup_limit),
             })
             .collect(),
         source: i.source.map(|a| IncidentSource {
