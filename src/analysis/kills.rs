@@ -274,7 +274,8 @@ pub(super) fn common_zone(
             format!("Though their lines name a zone, {logs} {miss} {by}: that zone seems wrong, and they were corrected.")
         }
     });
-    let zone = zone.map_or_else(|| format!("{:+} h from what its lines say", -seconds / 3600.0), |z| format!("--log-tz {z}"));
+    let zone =
+        zone.map_or_else(|| format!("{:+} h from what its lines say", -seconds / 3600.0), |z| format!("--log-tz {z}"));
     for e in events.iter_mut().filter(|e| concerned(e)) {
         moved(e, seconds, 0.0);
         e.time_source = "local time, zone inferred from the captures";
@@ -297,7 +298,13 @@ pub(super) fn common_zone(
 }
 
 /// Clocks of single hosts' logs, from the deaths of their listeners.
-pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names, told: &mut ClockNotes) {
+pub(super) fn log_clocks(
+    events: &mut [OomEvent],
+    claims: &Claims,
+    names: &Names,
+    swapped: &BTreeMap<String, String>,
+    told: &mut ClockNotes,
+) {
     let mut by_host: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (i, e) in events.iter().enumerate() {
         if let Some(host) = &e.host {
@@ -309,6 +316,10 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         let host = host.clone();
         let own = claims.of(Some(&host), names);
         let deaths: Vec<Timestamp> = own.iter().filter_map(|c| c.died).collect();
+        // Logs that fit each other's captures are not each off by as much as the other is to the other side.
+        if swapped.contains_key(&names.key(&host)) {
+            continue;
+        }
         // A boot time or a zone that was found from the death agrees with it by its making.
         if deaths.is_empty() || !told.corrections.of(names.canonical(&host)).iter().all(|c| c.whose == Whose::Capture) {
             continue;

@@ -16,9 +16,9 @@ use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::report::escape::clean;
 use crate::report::model::{
-    Capture, CgroupLimit, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage, Incident as IncidentOut,
-    IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut, OuterHeader, Report, Scan,
-    ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
+    Capture, CgroupLimit, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage,
+    Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut,
+    OuterHeader, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
 use crate::vocabulary::{Cause, CoverageLevel, InputKind, OomKind, Outcome, WorkloadKind};
@@ -441,7 +441,8 @@ fn cgroup_limit(e: &OomEvent) -> Option<CgroupLimit> {
 }
 
 fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
-    let of_trigger = |h: &HostPart| h.trigger.clone().and_then(|t| Some((m.findings.get(t.finding)?, t)).map(|(f, t)| (t, f)));
+    let of_trigger =
+        |h: &HostPart| h.trigger.clone().and_then(|t| Some((m.findings.get(t.finding)?, t)).map(|(f, t)| (t, f)));
     IncidentOut {
         id: i.id.clone(),
         kind: i.kind,
@@ -463,11 +464,12 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
                 verdict: h.verdict,
                 reasons: h.reasons.iter().map(|r| clean(r.as_bytes(), 400)).collect(),
                 coverage: h.coverage,
-                trigger_packet: of_trigger(h).and_then(|(_, f)| f.packet).map(|p| Sighting {
-                    capture: capture_path(m, p),
-                    packet: Some(p.number),
-                }),
-                declared_bytes: of_trigger(h).filter(|(_, f)| f.protocol == Some("tcpstore")).map(|(t, f)| claimed(&t, f)),
+                trigger_packet: of_trigger(h)
+                    .and_then(|(_, f)| f.packet)
+                    .map(|p| Sighting { capture: capture_path(m, p), packet: Some(p.number) }),
+                declared_bytes: of_trigger(h)
+                    .filter(|(_, f)| f.protocol == Some("tcpstore"))
+                    .map(|(t, f)| claimed(&t, f)),
                 cgroup: h.event.and_then(|e| m.events.get(e)).and_then(cgroup_limit),
             })
             .collect(),

@@ -15,7 +15,7 @@ use super::sets::{Capture, ReadCapture, Set};
 use super::{clocks, logs, observe, reporting, scans};
 use crate::finding::Finding;
 use crate::incident::{
-    Claims, Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, trigger_of,
+    Claims, Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, swapped_logs, trigger_of,
 };
 use crate::names::{Names, short};
 use crate::net::{Address, Endpoint};
@@ -192,7 +192,8 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     let open = Claims::of(&evidence);
     kills::repeated_hours(&mut events, |e| trigger_of(&evidence, &open, e).map(|t| t.fit));
     kills::common_zone(options, &mut events, &claims, &names, &mut told);
-    kills::log_clocks(&mut events, &claims, &names, &mut told);
+    let swapped = swapped_logs(&Evidence { events: &events, ..evidence });
+    kills::log_clocks(&mut events, &claims, &names, &swapped, &mut told);
     let all_hosts: BTreeSet<String> = events.iter().filter_map(|e| e.host.as_deref()).map(|h| names.key(h)).collect();
     events.retain(|e| meant(options, &names, e));
     events.sort_by(|a, b| (a.time, &a.host, a.pid, &a.id).cmp(&(b.time, &b.host, b.pid, &b.id)));
@@ -379,7 +380,8 @@ fn unmatched(options: &Options, names: &Names, sets: &[Set], hosts: &BTreeSet<St
     let mut none = Vec::new();
     for host in &options.only_hosts {
         let ip = host.parse::<std::net::IpAddr>().ok().map(Address::from);
-        let known = names.knows(host) || hosts.contains(&names.key(host)) || ip.is_some_and(|ip| ends().any(|a| a == ip));
+        let known =
+            names.knows(host) || hosts.contains(&names.key(host)) || ip.is_some_and(|ip| ends().any(|a| a == ip));
         let of_set = || sets.iter().filter_map(|s| s.host.as_deref()).any(|h| names.same(h, host));
         if !known && !of_set() {
             none.push(format!("--host {host}: no input has a host of that name or address (--hosts FILE names hosts)"));
