@@ -200,7 +200,7 @@ fn restated(o: &FlowObservation, dialect: Dialect, modelled: ModelOutcome) -> Op
 /// begins with an honest request and ends in a claim does not; nor does one whose claim is an unfinished request in another.
 fn reads_as_client(o: &FlowObservation) -> bool {
     let small = |f: &Facts| f.declared.iter().all(|d| declares(d) < WARNING_BYTES);
-    o.store.iter().any(|f| f.begins_well() && f.unknown.is_none() && f.unfinished.is_none() && small(f))
+    o.store().iter().any(|f| f.begins_well() && f.unknown.is_none() && f.unfinished.is_none() && small(f))
 }
 
 /// The most that a declared length or count can make a server allocate, in bytes.

@@ -371,7 +371,7 @@ fn proxy_name(kind: i32) -> &'static str {
     const NAMES: [&str; 12] = [
         "Init",
         "SharedInit",
-        "SiteFacts",
+        "Setup",
         "Connect",
         "Start",
         "Close",

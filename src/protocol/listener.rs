@@ -283,13 +283,13 @@ pub fn study(
 /// Store clients that were answered name the dialect, and sometimes bound their own version.
 fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
     let answered = |c: &&Connection<'_>| {
-        c.observation.is_some_and(|o| o.store.len() == Dialect::ALL.len()) && c.record.bytes[1] > 0
+        c.observation.is_some_and(|o| o.store().len() == Dialect::ALL.len()) && c.record.bytes[1] > 0
     };
     let mut flows = Vec::new();
     for c in connections.iter().filter(answered) {
         let Some(o) = c.observation else { continue };
         let mut readings: [Reading; 5] = Default::default();
-        for (slot, facts) in readings.iter_mut().zip(&o.store) {
+        for (slot, facts) in readings.iter_mut().zip(o.store()) {
             slot.clone_from(&facts.reading);
         }
         let sound = readings.iter().any(Reading::is_sound);
