@@ -29,6 +29,7 @@ mod setup;
 mod spool;
 mod stop;
 mod streams;
+mod terminal;
 mod watch;
 
 use std::ffi::OsString;

@@ -16,6 +16,8 @@ pub const MAX_LINES: usize = 40;
 
 /// Hosts, findings and commands shown at first; fewer when the whole does not fit.
 const MOST: usize = 12;
+/// Columns of a file's name.
+const NAME: usize = 60;
 
 /// Writes [`render`]'s text.
 ///
@@ -131,7 +133,7 @@ fn host_row(report: &Report, kind: IncidentKind, part: &Part<'_>, times: &Times)
         (Some(e), _) => {
             let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
             let process = e.process.as_deref().map_or("process".to_string(), code);
-            format!("{}, {process}{pid}", part.killed_at(times).unwrap_or_default())
+            format!("{}, {process}{pid}", part.killed_at(times, 0.0).unwrap_or_default())
         }
         (None, Some(died)) if kind == IncidentKind::Oom => format!("no log; listener gone {}", times.short(died)),
         (None, Some(failed)) => format!("{} {}", kind.gone(), times.short(failed)),
@@ -159,7 +161,7 @@ fn workload(w: &Workload) -> String {
 
 /// Where the frame is: `node-a.pcap frame 411`. (No `#411`: a ticket would link it to another ticket.)
 fn packet(report: &Report, f: &Finding) -> String {
-    place(report, f).map_or("no packet".to_string(), |p| p.replacen(" #", " frame ", 1))
+    place(report, f, NAME).map_or("no packet".to_string(), |p| p.replacen(" #", " frame ", 1))
 }
 
 /// Reasons, those that several hosts share said once.

@@ -59,10 +59,11 @@ impl Part<'_> {
         probe.map(|p| clean(p.as_bytes(), 24))
     }
 
-    /// The time of its kill, with no more digits than are sure; `None` where no log tells of a kill.
-    pub(super) fn killed_at(&self, times: &Times) -> Option<String> {
+    /// The time of its kill, with no more digits than are sure, or than an uncertainty of `least` seconds allows; `None`
+    /// where no log tells of a kill.
+    pub(super) fn killed_at(&self, times: &Times, least: f64) -> Option<String> {
         self.event.map(|e| {
-            let sure = e.uncertainty_seconds.unwrap_or(0.0);
+            let sure = e.uncertainty_seconds.unwrap_or(0.0).max(least);
             e.time.map_or("time unknown".to_string(), |t| times.within(t, sure))
         })
     }

@@ -69,7 +69,7 @@ fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
             h.text(&f.time.map_or(String::new(), |t| times.short(t)));
             let link = format!("#f-{}", f.id);
             h.raw("<small>").open("a", &[("href", &link)]);
-            h.text(&place(report, f).unwrap_or_default()).raw("</a>");
+            h.text(&place(report, f, super::NAME).unwrap_or_default()).raw("</a>");
             h.raw("</small>").leaf("small", &[], &part.probe().unwrap_or_default());
         }
         None => {
@@ -82,7 +82,7 @@ fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
     h.open("td", &[("class", "when"), ("data-sort", &key)]);
     match event {
         Some(e) => {
-            h.text(&part.killed_at(times).unwrap_or_default());
+            h.text(&part.killed_at(times, 0.0).unwrap_or_default());
             let process = e.process.as_deref().unwrap_or("process unknown");
             let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
             h.leaf("small", &[], &format!("{process}{pid}"));

@@ -24,6 +24,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 /// Incidents that get pictures and tables; the others are named.
 const INCIDENTS: usize = 12;
+/// Columns of a file's name; the page wraps it.
+const NAME: usize = 200;
 
 /// Writes [`render`]'s text.
 ///
