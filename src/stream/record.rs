@@ -100,11 +100,11 @@ fn join(w: [u64; 2]) -> Address {
 
 /// A time that may not have come: eight bytes instead of an `Option`'s sixteen, because there are millions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moment(i64);
+pub struct OptionalTime(i64);
 
-impl Moment {
+impl OptionalTime {
     /// It has not come.
-    pub const NEVER: Moment = Moment(i64::MIN);
+    pub const NEVER: OptionalTime = OptionalTime(i64::MIN);
 
     /// The time, if it came.
     pub fn get(self) -> Option<Timestamp> {
@@ -119,9 +119,9 @@ impl Moment {
     }
 }
 
-impl From<Timestamp> for Moment {
+impl From<Timestamp> for OptionalTime {
     fn from(t: Timestamp) -> Self {
-        Moment(t.0)
+        OptionalTime(t.0)
     }
 }
 
@@ -201,13 +201,13 @@ pub struct FlowRecord {
     /// Time of the first packet.
     pub first: Timestamp,
     /// First SYN.
-    pub syn: Moment,
+    pub syn: OptionalTime,
     /// First SYN-ACK.
-    pub syn_ack: Moment,
+    pub syn_ack: OptionalTime,
     /// First FIN each way.
-    pub fin: [Moment; 2],
+    pub fin: [OptionalTime; 2],
     /// First RST each way.
-    pub rst: [Moment; 2],
+    pub rst: [OptionalTime; 2],
     /// The packet with the server's first FIN or RST.
     pub server_close_packet: PacketRef,
     /// First payload each way, while the flow is dismissed or after.

@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use crate::frame::{Flags, Glance, Segment};
 use crate::net::Endpoint;
 use crate::stream::PacketRef;
-use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment, SynMaker};
+use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
 use crate::time::Timestamp;
 
 /// The control bits that change a record's times.
@@ -231,10 +231,10 @@ impl FlowTable {
             last: time,
             first_packet: packet,
             first: time,
-            syn: Moment::NEVER,
-            syn_ack: Moment::NEVER,
-            fin: [Moment::NEVER; 2],
-            rst: [Moment::NEVER; 2],
+            syn: OptionalTime::NEVER,
+            syn_ack: OptionalTime::NEVER,
+            fin: [OptionalTime::NEVER; 2],
+            rst: [OptionalTime::NEVER; 2],
             server_close_packet: PacketRef::default(),
             heads: None,
         };

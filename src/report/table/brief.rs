@@ -8,8 +8,8 @@ use super::proof::command;
 use super::verdict::{by_weight, headline, quiet, watched};
 use super::{Style, inputs};
 use crate::report::escape::clean;
+use crate::report::liveness_lines;
 use crate::report::model::{CoverageLevel, Finding, Incident, IncidentKind, Protocol, Report, Severity, Verdict};
-use crate::report::roll;
 use crate::report::size::{grouped, readings};
 use crate::report::view::{self, Part};
 
@@ -242,7 +242,11 @@ fn not_watched(page: &mut Page, report: &Report, most: usize) {
     let said = |n: &&String| !(report.incidents.is_empty() && n.starts_with("No stream of a known protocol"));
     let notes = report.notes.iter().filter(said).map(|n| t(n).into_owned());
     let silences = report.jobs.iter().filter_map(|j| {
-        Some(format!("{}: {}.", view::capital(&roll::title(report, j)), roll::first_silence(j, &times)?))
+        Some(format!(
+            "{}: {}.",
+            view::capital(&liveness_lines::title(report, j)),
+            liveness_lines::first_silence(j, &times)?
+        ))
     });
     let warnings = inputs::warnings(report);
     let warned = (warnings > 0).then(|| format!("{} about what was read (-v)", count(warnings, "warning", "warnings")));
