@@ -6,6 +6,8 @@
 pub mod names;
 pub mod net;
 pub mod size;
+#[cfg(test)]
+mod test_bytes;
 pub mod time;
 pub mod vocabulary;
 

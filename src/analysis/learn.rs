@@ -7,6 +7,7 @@ use super::dedup;
 use super::inputs::Shape;
 use super::options::Options;
 use super::sets::Set;
+use crate::capture::Limits;
 use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
@@ -29,6 +30,8 @@ pub struct Knowledge {
     pub pairs: BTreeSet<Endpoint>,
     /// The captures, by index.
     pub captures: Vec<PathBuf>,
+    /// How they are read.
+    pub limits: Limits,
     /// What they are called, by index.
     pub labels: Vec<String>,
     /// Captures (by index) that are read one after the other: the files of one rotated capture, in order of time.
@@ -73,7 +76,7 @@ impl Knowledge {
 pub fn learn(options: &Options) -> Knowledge {
     let reading = super::reading::read(options);
     let network = super::network::judged(&reading, options).network;
-    let mut known = Knowledge { names: reading.names, nccl: network, ..Knowledge::default() };
+    let mut known = Knowledge { names: reading.names, nccl: network, limits: options.limits(), ..Knowledge::default() };
     for list in &reading.lists {
         if let Some(error) = &list.error {
             known.refuse(list.path.clone(), error.clone(), true);

@@ -49,19 +49,19 @@ pub(super) fn by_name<F: clap::ValueEnum>(path: Option<&Path>) -> Option<F> {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Report")]
 pub(super) struct OutputArgs {
-    /// Form of the report [default: by the name that -o gives, else table]
+    /// Form of the report [default: by -o, else table]
     #[arg(long, value_enum, value_name = "FORM")]
     format: Option<Format>,
     /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
+    #[arg(long, conflicts_with = "format", hide_short_help = true)]
     json: bool,
-    /// Write the report there instead of to standard output: .html, .md, .json, .jsonl, .csv or text
+    /// Write it there; .html .md .json .jsonl .csv choose the form
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Colour
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN", hide_short_help = true)]
     pub(super) color: Colour,
-    /// All that is known of hosts, proofs, listeners and inputs, not one screen of it; -vv: also what is only counted
+    /// More than one screen of it; -vv: also what is only counted
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(flatten)]
@@ -163,8 +163,14 @@ pub(super) fn complain(text: &str) {
 /// What clap says of bad arguments. It repeats them; what they hold must not reach the terminal raw.
 pub(super) fn complain_clap(e: &clap::Error) {
     let text = e.render().to_string();
+    // That a flag could be passed as a value helps nobody who mistyped it or has it from another program.
+    let tip = |line: &str| line.trim_start().starts_with("tip: to pass");
     let mut err = io::stderr().lock();
-    for line in text.lines() {
+    let mut empty = false;
+    for line in text.lines().filter(|line| !tip(line)) {
+        if std::mem::replace(&mut empty, line.is_empty()) && empty {
+            continue;
+        }
         let _ = writeln!(err, "{}", escape::clean(line.as_bytes(), 400));
     }
 }

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use anyhow::Context;
+
 use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
@@ -19,15 +21,18 @@ use crate::time::Timestamp;
 #[command(
     about = "Any report from a case file",
     after_help = "Examples:
-  rdzvscope report --case case.db
+  rdzvscope report case.db
   rdzvscope report --case case.db --since 2026-11-29T00:00:00Z --format html -o night.html
 
 Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
 pub(super) struct Args {
     /// The case file
+    #[arg(value_name = "CASE", required_unless_present = "case", conflicts_with = "case")]
+    file: Option<PathBuf>,
+    /// The same
     #[arg(long, value_name = "FILE")]
-    case: PathBuf,
+    case: Option<PathBuf>,
     /// Only what happened at this time or later
     #[arg(long, value_name = "TIME", value_parser = args::instant)]
     since: Option<Timestamp>,
@@ -47,7 +52,8 @@ pub(super) struct Common {
 
 /// Runs `report`.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
-    let case = Case::open(&a.case, Mode::Read)?;
+    let path = a.case.or(a.file).context("a case file was required")?;
+    let case = Case::open(&path, Mode::Read)?;
     let mut stored = case.load()?;
     let setup = SiteFacts::of_evidence(&stored.setups)?.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
@@ -56,7 +62,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     if let Some(since) = a.since {
         keep_since(&mut analysis.report, since);
     }
-    tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
+    tell_of_withheld(std::slice::from_ref(&path), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
     let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
     a.common.finish(&analysis, &facts, false)

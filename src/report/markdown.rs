@@ -293,7 +293,7 @@ fn to_do(lines: &mut Vec<String>, report: &Report, incident: &Incident) {
 fn commands(lines: &mut Vec<String>, findings: &[&Finding], most: usize) {
     let all: Vec<String> = findings
         .iter()
-        .filter_map(|f| Some((f.capture.as_deref().filter(|c| *c != "-")?, f.packet?)))
+        .filter_map(|f| Some((f.capture.as_deref().filter(|c| view::is_file(c))?, f.packet?)))
         .map(|(capture, packet)| format!("tshark -r {} -Y frame.number=={packet} -x", quoted(capture)))
         .collect();
     if all.is_empty() {

@@ -12,6 +12,9 @@ use super::model::{
 use super::size::{Times, Zone, bytes, grouped, span, uncertainty};
 use crate::time::Timestamp;
 
+/// What standard input is called unless it is given a name.
+const STDIN: &str = "standard input";
+
 /// One host of an incident with the finding and the kill that it names.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
@@ -210,6 +213,11 @@ pub(super) fn lone_kills(report: &Report) -> Vec<&OomEvent> {
     let told: HashSet<&str> =
         report.incidents.iter().flat_map(|i| &i.hosts).filter_map(|h| h.oom_event.as_deref()).collect();
     report.oom_events.iter().filter(|e| !told.contains(e.id.as_str())).collect()
+}
+
+/// Whether a capture can be opened again by its name; what came through standard input cannot.
+pub(super) fn is_file(capture: &str) -> bool {
+    ![STDIN, "-"].contains(&capture)
 }
 
 /// With a capital letter at its beginning.

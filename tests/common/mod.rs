@@ -3,6 +3,8 @@
 
 #![allow(dead_code)]
 
+mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -10,6 +12,7 @@ use std::sync::OnceLock;
 use assert_cmd::cargo::CommandCargoExt;
 use jsonschema::Validator;
 use serde_json::Value;
+pub(crate) use skip::skipped;
 
 /// The logs of the incident and what names and dates them; without the first word the logs stand as paths.
 pub(crate) const LOGS: [&str; 6] =

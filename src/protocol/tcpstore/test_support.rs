@@ -1,5 +1,6 @@
 //! Shared by the tests of this room: recorded streams, and a reader of captures just good enough for them.
 
+pub(super) use crate::test_bytes::unhex;
 use std::collections::BTreeMap;
 
 use super::{Connection, DecodeOptions, Dialect, Direction, Event};
@@ -13,11 +14,6 @@ pub(super) struct Piece {
     pub(super) time: Timestamp,
     pub(super) packet: u64,
     pub(super) bytes: Vec<u8>,
-}
-
-pub(super) fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    digits.chunks(2).map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap()).collect()
 }
 
 pub(super) fn data(name: &str) -> Vec<u8> {

@@ -43,7 +43,7 @@ pub fn brief(report: &Report, style: &Style) -> String {
 /// What is worked out once, whatever fits.
 struct Told<'a> {
     parts: Vec<Part<'a>>,
-    reasons: Vec<String>,
+    reasons: (String, Vec<String>),
     remedies: Vec<&'a str>,
     flagged: Vec<&'a Finding>,
 }
@@ -102,13 +102,13 @@ fn of_incident(page: &mut Page, report: &Report, incident: &Incident, told: &Tol
     let shown = told.parts.len().min(most.max(HOSTS));
     page.columns(host_columns(page, report, incident.kind, told.parts.get(..shown).unwrap_or_default()));
     page.rest(told.parts.len() - shown, "more host", "more hosts", 0);
-    list(page, "Why", told.reasons.iter().cloned(), most.min(8));
+    list(page, &told.reasons.0, told.reasons.1.iter().cloned(), most.min(8));
     let survivors = incident.survivors.iter().map(|s| format!("{}: {}", clean(s.host.as_bytes(), 60), t(&s.reason)));
     list(page, "Got the same and lived", survivors, most.min(4));
     list(page, "Would settle it", incident.settled_by.iter().map(|s| t(s).into_owned()), most.min(3));
 }
 
-/// A line for each host. What a narrow page has no room for goes by weight: which process, the probe, the address first.
+/// A line for each host. What a narrow page has no room for goes by weight: the probe, the query, the address first.
 fn host_columns(page: &Page, report: &Report, kind: IncidentKind, parts: &[Part<'_>]) -> Vec<Column> {
     let times = page.times;
     let column = |head: &'static str, weight: u8, cell: &dyn Fn(&Part<'_>) -> Option<String>| Column {
@@ -116,78 +116,70 @@ fn host_columns(page: &Page, report: &Report, kind: IncidentKind, parts: &[Part<
         weight,
         cells: parts.iter().map(|p| cell(p).unwrap_or_default()).collect(),
     };
-    let claim = |p: &Part<'_>| {
-        let declared = || p.trigger.and_then(|f| f.declared.as_ref());
+    let query = |p: &Part<'_>| {
+        let field = p.trigger.and_then(|f| f.declared.as_ref()).and_then(|d| d.field.as_deref()).unwrap_or_default();
         let query = p.trigger.and_then(|f| f.query.as_deref()).unwrap_or_default();
-        let field = declared().and_then(|d| d.field.as_deref()).unwrap_or_default();
-        let size =
-            declared().and_then(|d| d.bytes).map(|b| readings(b).split(',').next().unwrap_or_default().to_string());
-        let size = size.or_else(|| declared().and_then(|d| d.count).map(|n| format!("{} entries", grouped(n))));
-        Some(clean(format!("{query} {field} {}", size.unwrap_or_default()).trim().as_bytes(), 36))
+        Some(clean(format!("{query} {field}").trim().as_bytes(), 30))
+    };
+    let claim = |p: &Part<'_>| {
+        let declared = p.trigger.and_then(|f| f.declared.as_ref())?;
+        let size = declared.bytes.map(|b| readings(b).split(',').next().unwrap_or_default().to_string());
+        size.or_else(|| declared.count.map(|n| format!("{} entries", grouped(n))))
     };
     let killed = |p: &Part<'_>| {
         let gone = || p.failed.map(|f| format!("gone {}", times.within(f, MILLISECONDS)));
         let none = if kind == IncidentKind::Oom { "no log tells" } else { "-" };
         p.killed_at(&times, MILLISECONDS).or_else(gone).or(Some(none.to_string()))
     };
-    let process = |p: &Part<'_>| {
-        let e = p.event?;
-        let pid = e.pid.map_or(String::new(), |pid| format!(" {pid}"));
-        e.process.as_deref().map(|name| format!("{}{pid}", clean(name.as_bytes(), 16)))
-    };
     vec![
         column("Host", 9, &|p| Some(clean(p.host.host.as_bytes(), 24))),
         column("Address", 3, &|p| p.address()),
-        column("Trigger", 6, &|p| {
+        column("Trigger", 7, &|p| {
             let none = p.trigger.is_none().then(|| "none found".to_string());
             none.or_else(|| p.trigger.and_then(|f| f.time).map(|t| times.within(t, MILLISECONDS)))
         }),
-        column("Frame", 4, &|p| p.trigger.and_then(|f| place(report, f, page.name_width()))),
+        column("Frame", 5, &|p| p.trigger.and_then(|f| place(report, f, page.name_width()))),
         column("Probe", 1, &|p| p.probe()),
+        column("Query", 2, &query),
         column("Declared", 8, &claim),
         column(kind.failure(), 9, &killed),
-        column("Process", 2, &process),
+        column("Process", 4, &|p| p.event.and_then(|e| e.pid).map(|pid| format!("pid {pid}"))),
         column("Lag", 8, &|p| p.lag().map(|(lag, sure)| sure.map_or(lag.clone(), |u| format!("{lag} {u}")))),
-        column("Verdict", 5, &|p| Some(verdict(p.host.verdict))),
+        column("Verdict", 6, &|p| Some(verdict(p.host.verdict))),
     ]
 }
 
-/// Why each verdict. What all hosts have in common stands once, also where only numbers and names differ in it; what some
-/// have alone stands with their names.
-fn reasons(incident: &Incident) -> Vec<String> {
-    let mut order: Vec<(&str, Vec<&str>, bool)> = Vec::new();
+/// Why each verdict, and whose figures stand in what all hosts have in common. A reason that all have stands once, also
+/// where only numbers and names differ in it; what some have alone stands with their names.
+fn reasons(incident: &Incident) -> (String, Vec<String>) {
+    let mut order: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
+    let (all, mut alike) = (incident.hosts.len(), false);
     for host in &incident.hosts {
         for reason in &host.reasons {
             let place = *places.entry(pattern(reason)).or_insert(order.len());
             match order.get_mut(place) {
-                Some((first, hosts, same)) => {
+                Some((first, hosts)) => {
                     hosts.push(&host.host);
-                    *same &= first == reason;
+                    alike |= first != reason;
                 }
-                None => order.push((reason, vec![&host.host], true)),
+                None => order.push((reason, vec![&host.host])),
             }
         }
     }
-    let all = incident.hosts.len();
-    order.sort_by_key(|(_, hosts, _)| std::cmp::Reverse(hosts.len() == all));
-    let said = |(reason, hosts, same): (&str, Vec<&str>, bool)| {
-        let reason = t(reason);
-        let name = |host: &&str| clean(host.as_bytes(), 40);
-        match hosts.as_slice() {
-            hosts if hosts.len() == all && (same || all == 1) => reason.into_owned(),
-            [first, ..] if hosts.len() == all => format!("{reason} ({}; the others alike)", name(first)),
-            [one] => format!("{}: {reason}", name(one)),
-            [first, ..] => {
-                let names: Vec<String> = hosts.iter().take(4).map(name).collect();
-                let more = if hosts.len() > 4 { format!(" and {} more", hosts.len() - 4) } else { String::new() };
-                let alike = if same { String::new() } else { format!(" ({}; the others alike)", name(first)) };
-                format!("{}{more}: {reason}{alike}", names.join(", "))
-            }
-            [] => String::new(),
+    order.sort_by_key(|(_, hosts)| std::cmp::Reverse(hosts.len() == all));
+    let name = |host: &&str| clean(host.as_bytes(), 40);
+    let said = |(reason, hosts): (&str, Vec<&str>)| {
+        let names: Vec<String> = hosts.iter().take(4).map(name).collect();
+        match hosts.len() {
+            n if n == all => t(reason).into_owned(),
+            n if n > names.len() => format!("{} and {} more: {}", names.join(", "), n - names.len(), t(reason)),
+            _ => format!("{}: {}", names.join(", "), t(reason)),
         }
     };
-    order.into_iter().map(said).collect()
+    let first = incident.hosts.first().map_or(String::new(), |h| name(&h.host.as_str()));
+    let heading = if alike { format!("Why (figures of {first}, those of the others are alike)") } else { "Why".into() };
+    (heading, order.into_iter().map(said).collect())
 }
 
 /// A sentence without its numbers, so that sentences that differ in them alone are known to be one.
@@ -248,9 +240,7 @@ fn not_watched(page: &mut Page, report: &Report, most: usize) {
             liveness_lines::first_silence(j, &times)?
         ))
     });
-    let warnings = inputs::warnings(report);
-    let warned = (warnings > 0).then(|| format!("{} about what was read (-v)", count(warnings, "warning", "warnings")));
-    list(page, "Notes", silences.chain(notes).chain(warned), most);
+    list(page, "Notes", silences.chain(notes).chain(inputs::warnings(report)), most.min(4));
 }
 
 /// What else was seen, a line each.
@@ -315,11 +305,12 @@ fn more(page: &mut Page, told: &Told<'_>) {
     let first = told.parts.iter().find_map(|p| p.trigger).or(told.flagged.first().copied());
     page.gap();
     let html = "-o report.html the timeline";
-    page.hang(&ink(Ink::Bold, &format!("More: -v every host, proof and finding; {html}; -o report.md a ticket")), 0, 2);
+    let label = ink(Ink::Bold, "More:");
+    page.hang(&format!("{label} -v every host, proof and finding; {html}; -o report.md a ticket"), 0, 2);
     let Some(finding) = first else { return };
     let rule = clean(finding.rule.as_bytes(), 40);
     page.exactly(&format!("  rdzvscope explain {rule}"));
-    let capture = finding.capture.as_deref().filter(|c| *c != "-");
+    let capture = finding.capture.as_deref().filter(|c| view::is_file(c));
     if let (Some(capture), Some(packet)) = (capture, finding.packet) {
         let source = finding.source.as_ref().map(|s| format!("--host {}", clean(s.address.as_bytes(), 45)));
         command(page, "rdzvscope messages", capture, &source.unwrap_or_default());

@@ -54,9 +54,13 @@ fn messages(report: &Report) -> (Messages, Messages) {
     (errors, warnings)
 }
 
-/// How many different warnings there are about inputs.
-pub(super) fn warnings(report: &Report) -> usize {
-    messages(report).1.by_text.len()
+/// What is odd about inputs, each thing once with the first path that it holds for.
+pub(super) fn warnings(report: &Report) -> Vec<String> {
+    let said = |(text, paths): (String, BTreeSet<String>)| {
+        let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+        format!("{}{more}: {}", t(paths.first().map_or("", String::as_str)), t(&text))
+    };
+    messages(report).1.by_text.into_iter().map(said).collect()
 }
 
 fn read(report: &Report) -> String {

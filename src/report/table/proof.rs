@@ -6,7 +6,7 @@ use super::verdict::by_weight;
 use crate::report::escape::{clean, columns};
 use crate::report::model::{Finding, Report, Severity};
 use crate::report::size;
-use crate::report::view::triggers;
+use crate::report::view::{is_file, triggers};
 
 /// Proofs unless verbose.
 const PROOFS: usize = 8;
@@ -180,7 +180,7 @@ fn sightings(page: &mut Page, finding: &Finding) {
 
 /// A command about a capture, in a form that a shell takes back even where it is broken: `tshark -r FILE OPTIONS`.
 pub(super) fn command(page: &mut Page, program: &str, capture: &str, options: &str) {
-    if capture == "-" {
+    if !is_file(capture) {
         return;
     }
     let path = quoted(capture);
