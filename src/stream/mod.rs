@@ -15,7 +15,7 @@ mod table;
 
 pub use activity::Activity;
 pub use assembler::{Assembler, AssemblerLimits, HOLD_BACK_BYTES, HOLD_BACK_SEGMENTS};
-pub use chunk::{Chunk, PacketRef};
+pub use chunk::{Chunk, CompactRef, PacketRef};
 pub use event::{Conflict, Event, GapCause, Piece, StreamCounters};
 pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, OptionalTime, SynMaker};
 pub(crate) use record_codec::{Take, put_endpoint, put_packet};

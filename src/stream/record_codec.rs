@@ -3,12 +3,12 @@
 //! All numbers are little-endian. A record begins with the version of its layout.
 
 use super::record::{FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
-use super::{Direction, PacketRef};
+use super::{CompactRef, Direction, PacketRef};
 use crate::net::{Address, Endpoint};
 use crate::time::Timestamp;
 
-/// Version of the layout.
-const LAYOUT: u8 = 1;
+/// Version of the layout. The first one does not have the client's packet at its end.
+const LAYOUT: u8 = 2;
 
 /// Reads numbers off the front of bytes; `None` where they end too early.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
@@ -106,14 +106,16 @@ impl FlowRecord {
         put_moment(&mut out, self.syn);
         put_moment(&mut out, self.syn_ack);
         put_packet(&mut out, self.first_packet);
-        put_packet(&mut out, self.server_close_packet);
+        put_packet(&mut out, self.server_close_packet());
+        put_packet(&mut out, self.close_packets[0].into());
         out
     }
 
     /// A record from the front of `take`; `None` when the bytes are none. A flow that was decoded comes back as one that
     /// is not: what decodes it again says so.
     pub(crate) fn from_bytes(take: &mut Take<'_>) -> Option<FlowRecord> {
-        if take.u8()? != LAYOUT {
+        let layout = take.u8()?;
+        if !(1..=LAYOUT).contains(&layout) {
             return None;
         }
         let flags = take.u8()?;
@@ -143,7 +145,7 @@ impl FlowRecord {
             syn_ack: OptionalTime::NEVER,
             fin: [OptionalTime::NEVER; 2],
             rst: [OptionalTime::NEVER; 2],
-            server_close_packet: PacketRef::default(),
+            close_packets: [CompactRef::default(); 2],
             heads: None,
         };
         for i in [Direction::ToServer.index(), Direction::ToClient.index()] {
@@ -158,16 +160,20 @@ impl FlowRecord {
         r.syn = take.moment()?;
         r.syn_ack = take.moment()?;
         r.first_packet = take.packet()?;
-        r.server_close_packet = take.packet()?;
+        r.close_packets[1] = take.packet()?.into();
+        if layout > 1 {
+            r.close_packets[0] = take.packet()?.into();
+        }
         Some(r)
     }
 
     /// Gives the captures that it speaks of other numbers; `false` where one has none.
     pub(crate) fn renumber(&mut self, number: &impl Fn(u32) -> Option<u32>) -> bool {
-        if self.server_close_packet.number > 0
-            && let Some(n) = number(self.server_close_packet.capture)
-        {
-            self.server_close_packet.capture = n;
+        for close in self.close_packets.iter_mut().filter(|c| c.is_set()) {
+            let packet = PacketRef::from(*close);
+            if let Some(capture) = number(packet.capture) {
+                *close = PacketRef { capture, ..packet }.into();
+            }
         }
         match number(self.first_packet.capture) {
             Some(n) => {
@@ -217,12 +223,16 @@ mod tests {
             syn_ack: OptionalTime::NEVER,
             fin: [OptionalTime::NEVER, Timestamp(3).into()],
             rst: [Timestamp(4).into(), OptionalTime::NEVER],
-            server_close_packet: PacketRef { capture: 5, number: 6 },
+            close_packets: [PacketRef { capture: 4, number: 12 }.into(), PacketRef { capture: 5, number: 6 }.into()],
             heads: None,
         };
         let bytes = r.to_bytes();
         let back = FlowRecord::from_bytes(&mut Take(&bytes)).unwrap();
         assert_eq!(format!("{r:?}"), format!("{back:?}"));
+        // What was kept before the client's packet was is read too.
+        let old = [&[1], &bytes[1..bytes.len() - 12]].concat();
+        let back = FlowRecord::from_bytes(&mut Take(&old)).unwrap();
+        assert_eq!((back.client_packet(), back.server_close_packet()), (None, r.server_close_packet()));
         for cut in 0..bytes.len() {
             assert!(FlowRecord::from_bytes(&mut Take(&bytes[..cut])).is_none(), "{cut}");
         }

@@ -9,6 +9,7 @@ mod skip;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+#[allow(unused_imports)]
 pub(crate) use skip::skipped;
 
 /// The project's folder.

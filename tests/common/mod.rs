@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use assert_cmd::cargo::CommandCargoExt;
 use jsonschema::Validator;
 use serde_json::Value;
+#[allow(unused_imports)]
 pub(crate) use skip::skipped;
 
 /// The logs of the incident and what names and dates them; without the first word the logs stand as paths.
