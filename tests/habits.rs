@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use common::{LOGS, NODES, args, command, data};
-use rdzvscope::report::model::*;
-use rdzvscope::report::table::{LINES, Style, brief};
+use rdzvscope::api::report::model::*;
+use rdzvscope::api::report::table::{LINES, Style, brief};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -113,7 +113,7 @@ fn hostile_text_stays_text_on_one_screen_too() {
         }
         for (width, unicode) in [(60, false), (80, true), (100, false), (200, true)] {
             let text = brief(&report, &Style { width, unicode, ..Style::default() });
-            let bad = |c: &char| rdzvscope::report::escape::is_unsafe(*c) && *c != '\n';
+            let bad = |c: &char| rdzvscope::api::report::escape::is_unsafe(*c) && *c != '\n';
             assert_eq!(text.chars().find(bad), None, "{text}");
             assert!(unicode || text.is_ascii());
             assert!(text.lines().all(|l| l.width() <= width), "{text}");

@@ -20,8 +20,8 @@ mod skip;
 #[path = "store_model/traces.rs"]
 mod traces;
 
-use rdzvscope::protocol::tcpstore::release::Release;
-use rdzvscope::protocol::tcpstore::server::{Action, Backend, ConnectionId, Server};
+use rdzvscope::api::protocol::tcpstore::release::Release;
+use rdzvscope::api::protocol::tcpstore::server::{Action, Backend, ConnectionId, Server};
 use recorded::{hex, load, unhex};
 
 fn text<'a>(value: &'a serde_json::Value, name: &str) -> &'a str {

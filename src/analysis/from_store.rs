@@ -58,6 +58,8 @@ pub struct StoredSet {
     pub counters: ScanCounters,
     /// Packets that could not be read, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// Records that are damaged.
+    pub damaged: u64,
 }
 
 /// A log, as far as it was read and kept.
@@ -92,6 +94,8 @@ pub struct Stored {
     pub refused: Vec<(String, String)>,
     /// What is to be said of how this came together.
     pub notes: Vec<String>,
+    /// What is lost of it, in words: trouble, whatever else is said.
+    pub lost: Vec<String>,
 }
 
 /// Conclusions from what was kept.
@@ -229,15 +233,23 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
             some.join(", ")
         ));
     }
-    if stored.damaged > 0 {
-        reading.notes.push(format!("{} batches of kept segments are damaged: what they held is lost", stored.damaged));
+    let records: u64 = stored.sets.iter().map(|s| s.damaged).sum();
+    if records > 0 {
+        stored.lost.push(format!("{records} kept flow records are damaged: what they held is lost"));
     }
+    if stored.damaged > 0 {
+        let text = format!("{} batches of kept segments are damaged: what they held is lost", stored.damaged);
+        stored.lost.push(text);
+    }
+    reading.notes.extend(stored.lost.iter().cloned());
     reading.notes.append(&mut stored.notes);
     let mut told = ClockNotes::default();
     corrected_captures(&mut reading, options, &mut told);
     let front =
         AnalysisInput { reading, logs, kills: Kills::of(sightings), log_days, told, pruned: None, stopped: false };
-    let analysis = conclude(options, front);
+    let mut analysis = conclude(options, front);
+    analysis.trouble |= !stored.lost.is_empty();
+    analysis.lost = stored.lost;
     Concluded { analysis, wanted: wanted.into_iter().collect() }
 }
 
@@ -265,11 +277,13 @@ fn observations(
 
 fn feed(blob: &[u8], scan: &mut SetScan, renumber: &impl Fn(u32) -> Option<u32>) -> bool {
     codec::unpack(blob, &mut |mut s| {
-        let Some(capture) = renumber(s.packet.capture) else { return };
-        s.packet.capture = capture;
-        if s.opens.as_mut().is_none_or(|r| r.renumber(renumber)) {
-            s.replay(scan);
+        if let Some(capture) = renumber(s.packet.capture) {
+            s.packet.capture = capture;
+            if s.opens.as_mut().is_none_or(|r| r.renumber(renumber)) {
+                s.replay(scan);
+            }
         }
+        true
     })
 }
 
@@ -302,7 +316,7 @@ fn promote(
 /// How many batches of segments cannot be unpacked.
 pub fn damaged_batches(stored: &Stored) -> u64 {
     let blobs = stored.sets.iter().flat_map(|s| s.segments.iter().chain(&s.late));
-    blobs.filter(|b| !codec::unpack(b, &mut |_| {})).count() as u64
+    blobs.filter(|b| !codec::unpack(b, &mut |_| true)).count() as u64
 }
 
 /// A record as a row: its first packet, by which it is known, and its bytes.
@@ -346,6 +360,7 @@ pub fn late_of_kept(
             if captures.contains(&s.packet.capture) && of_theirs {
                 s.put(batches.entry(s.packet.capture).or_default());
             }
+            true
         });
     }
     batches.into_iter().map(|(c, b)| Ok((c, codec::pack(&b)?))).collect()

@@ -13,6 +13,7 @@ use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
 use crate::protocol::nccl::Network;
 use crate::protocol::tcpstore::Dialect;
+use crate::report::escape::clean;
 use crate::stream::PortSet;
 use crate::vocabulary::Protocol;
 
@@ -54,12 +55,7 @@ pub struct Known {
     pub dialect: Option<Dialect>,
 }
 
-impl Known {
-    /// Whether more than one dialect fits.
-    pub fn is_ambiguous(&self) -> bool {
-        self.listener.dialects().len() > 1
-    }
-}
+impl Known {}
 
 impl Knowledge {
     /// The ports of all listeners.
@@ -91,7 +87,7 @@ pub fn learn(options: &Options) -> Knowledge {
     for r in reading.inputs.refused.iter().filter(|r| r.named) {
         known.refuse(r.label.clone(), r.error.clone(), !r.warning_only);
     }
-    known.labels = reading.captures.iter().map(|c| c.path.to_string_lossy().into_owned()).collect();
+    known.labels = reading.captures.iter().map(|c| clean(c.path.to_string_lossy().as_bytes(), 256)).collect();
     known.hosts = reading.captures.iter().filter_map(|c| c.host.clone()).collect();
     known.captures = reading.captures.iter().map(|c| c.path.clone()).collect();
     for (index, r) in &reading.read {

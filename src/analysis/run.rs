@@ -36,6 +36,8 @@ pub struct Analysis {
     pub captures: Vec<PathBuf>,
     /// An input that was named on the command line was not read.
     pub trouble: bool,
+    /// What is lost of what a case or evidence held, in words.
+    pub lost: Vec<String>,
     /// Nothing at all could be read.
     pub nothing_read: bool,
     /// Reading was stopped from outside: the report is of what was read until then.
@@ -253,7 +255,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     });
     let captures = captures.into_iter().map(|(c, _, _)| c.path).collect();
     let named = lessons.named();
-    Analysis { report, captures, trouble, nothing_read: !something, stopped, named }
+    Analysis { report, captures, trouble, lost: Vec::new(), nothing_read: !something, stopped, named }
 }
 
 /// An instant amid the captures.

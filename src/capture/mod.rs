@@ -25,10 +25,10 @@ mod tests;
 
 pub use error::CaptureError;
 pub use filter::PacketFilter;
-pub use kind::{CaptureFormat, Compression, Kind, SNIFF_LENGTH, Sniffed, sniff, sniff_path};
+pub use kind::{Kind, SNIFF_LENGTH, sniff, sniff_path};
 pub use limits::Limits;
 pub use packet::{LinkType, Packet};
 pub use reader::Reader;
 pub use source::unpacked;
-pub use summary::{ByteOrder, FileLayout, Identity, Interface, Summary};
+pub use summary::Summary;
 pub use write::Writer;

@@ -1,13 +1,13 @@
 //! Where output goes, and how.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use super::redact::RedactArgs;
 use super::terminal::{self, Colour, PagerArgs, Screen};
+use crate::disk::NewFile;
 use crate::evidence::{FactSet, write_lines};
 use crate::report::Pseudonyms;
 use crate::report::model::Report;
@@ -100,11 +100,11 @@ impl OutputArgs {
         let report = redacted.as_ref().unwrap_or(report);
         match &self.output {
             Some(path) => {
-                let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
-                let mut out = BufWriter::new(file);
-                self.write_to(report, &mut out, None)?;
-                self.write_facts(facts, &mut out).with_context(|| format!("{}: cannot write", shown(path)))?;
-                out.flush().with_context(|| format!("{}: cannot write", shown(path)))
+                let mut out = NewFile::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
+                self.write_to(report, &mut out, None)
+                    .and_then(|()| self.write_facts(facts, &mut out))
+                    .and_then(|()| out.finish())
+                    .with_context(|| format!("{}: cannot write", shown(path)))
             }
             None => {
                 let text = matches!(self.form(), Format::Table | Format::Markdown);
@@ -144,6 +144,51 @@ impl OutputArgs {
         match self.verbose {
             0 => table::brief(report, &style),
             _ => table::render_with(report, &style, "-vv"),
+        }
+    }
+}
+
+/// Where a list goes: standard output, or a file that takes its place once it is whole.
+pub(super) enum Sink {
+    /// Standard output, or the pager before it.
+    Standard(Screen),
+    /// A file.
+    File(NewFile),
+}
+
+impl Sink {
+    /// Standard output, or the file at `path`; and whether that is a terminal.
+    pub(super) fn new(path: Option<&Path>, pager: PagerArgs) -> anyhow::Result<(Sink, bool)> {
+        let Some(path) = path else {
+            let screen = Screen::open(pager);
+            let terminal = screen.terminal;
+            return Ok((Sink::Standard(screen), terminal));
+        };
+        let file = NewFile::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
+        Ok((Sink::File(file), false))
+    }
+
+    /// Writes what waits; a file takes its place.
+    pub(super) fn finish(self) -> io::Result<()> {
+        match self {
+            Sink::Standard(mut out) => out.flush(),
+            Sink::File(file) => file.finish(),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Standard(out) => out.write(bytes),
+            Sink::File(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Standard(out) => out.flush(),
+            Sink::File(out) => out.flush(),
         }
     }
 }

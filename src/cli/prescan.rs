@@ -12,8 +12,9 @@ use super::args;
 use super::attest::{self, Paper};
 use super::exit::Exit;
 use super::inventory;
-use super::output::{by_name, complain, shown};
+use super::output::{Sink, by_name, complain, shown};
 use super::policy::PolicyArgs;
+use super::terminal::PagerArgs;
 use crate::analysis::Options;
 use crate::prescan::{
     Act, Advice, Behaviour, Case, Fleet, Grade, Host, Matrix, Page, Plan, ProbeFile, Profile, Row, advise, markdown,
@@ -201,8 +202,9 @@ pub(super) fn run(mut a: Args) -> anyhow::Result<Exit> {
     if !a.quiet || a.output.is_some() {
         match &a.output {
             Some(path) => {
-                let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
-                write(&a, format, &fleet, host, &question, &advice, BufWriter::new(file))?;
+                let (mut file, _) = Sink::new(Some(path), PagerArgs::default())?;
+                write(&a, format, &fleet, host, &question, &advice, &mut file)?;
+                file.finish().with_context(|| format!("{}: cannot write", shown(path)))?;
             }
             None => write(&a, format, &fleet, host, &question, &advice, BufWriter::new(io::stdout().lock()))?,
         }

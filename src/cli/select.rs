@@ -1,17 +1,13 @@
 //! Arguments that `streams` and `messages` have in common: which captures, which flows of them.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-
-use anyhow::Context;
 
 use super::args;
 use super::flags::{CaptureArgs, MemoryArgs};
-use super::output::{by_name, complain, shown};
+use super::output::{Sink, by_name, complain};
 use super::redact::RedactArgs;
 use super::stdin_file::StdinFile;
-use super::terminal::{PagerArgs, Screen};
+use super::terminal::PagerArgs;
 use crate::analysis::{Knowledge, Options, Totals, learn};
 use crate::flows::Selection;
 use crate::report::Pseudonyms;
@@ -100,18 +96,8 @@ impl SelectArgs {
     }
 
     /// Where output goes, and whether that is a terminal.
-    pub(super) fn out(&self) -> anyhow::Result<(Box<dyn Write>, bool)> {
-        match &self.output {
-            Some(path) => {
-                let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
-                Ok((Box::new(BufWriter::new(file)), false))
-            }
-            None => {
-                let screen = Screen::open(self.pager);
-                let terminal = screen.terminal;
-                Ok((Box::new(screen), terminal))
-            }
-        }
+    pub(super) fn out(&self) -> anyhow::Result<(Sink, bool)> {
+        Sink::new(self.output.as_deref(), self.pager)
     }
 }
 
