@@ -140,7 +140,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
             "No stream of a known protocol was seen: nobody spoke to a listener as a store client does, on any port, and \
              was answered{}.",
             if m.listeners.is_empty() {
-                format!("; ports {} saw no connection either", ports.join(", "))
+                format!("; no connection to the ports {} begins in these captures", ports.join(", "))
             } else {
                 "; listeners are taken for stores by their port alone".to_string()
             }

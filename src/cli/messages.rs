@@ -237,6 +237,8 @@ fn answer(m: &MessageLine) -> String {
     let number = a.number.filter(|_| a.kind != "pong").map_or(String::new(), |n| format!(" {n}"));
     let kind = if a.kind == "number" { "" } else { a.kind };
     let latency = match a.latency {
+        // Two capturing queues, or two clocks: no time from question to answer.
+        s if s < 0.0 => "captured before it was asked".to_string(),
         s if s.abs() < 0.001 => format!("{:.0} us", s * 1e6),
         s if s.abs() < 1.0 => format!("{:.0} ms", s * 1e3),
         s => format!("{s:.1} s"),

@@ -345,6 +345,7 @@ fn own(a: &Args, fleet: &Fleet, host: Host) -> anyhow::Result<Question> {
         [Case { name, act: Act::Segments(s) }] => {
             format!("Tried: {name}, {} bytes in {} segments", s.iter().map(Vec::len).sum::<usize>(), s.len())
         }
+        [Case { name, .. }] => format!("Tried: {name}"),
         cases => format!("Tried: {} things", cases.len()),
     };
     let board = Matrix::ask(cases, fleet, host, |_, _| true);

@@ -54,6 +54,7 @@ fn headline(page: &Page<'_>) -> String {
             "LEFT ALONE: the scan's own --exclude-ports names every port of these servers.".to_owned()
         }
         None => "NOTHING TRIED: the scan sends nothing to any of these servers, so nothing is said of it.".to_owned(),
+        Some(Grade::Safe) if cases == 1 => "SAFE: one thing tried, nothing is hurt.".to_owned(),
         Some(Grade::Safe) => format!("SAFE: {cases} things tried, nothing is hurt."),
         Some(Grade::Unknown) => format!(
             "UNKNOWN: {} of {of} kinds of server get bytes that nobody has tried; nothing else is hurt.",

@@ -253,8 +253,8 @@ fn assumptions(lines: &mut Vec<String>, report: &Report, incident: &Incident, mo
         add(format!("clock of {} was {offset:+.6} s ahead: corrected", code(&clock.host)));
     }
     match incident.chance.as_ref().and_then(|c| c.expected_per_year) {
-        Some(n) => add(format!("by accident {n:.2e} times a year are to be expected")),
-        None => add("odds of an accident: not estimated".to_string()),
+        Some(n) => add(format!("as a coincidence {n:.2e} times a year is to be expected")),
+        None => add("odds of a coincidence: not estimated".to_string()),
     }
     if let Some(source) = incident.source.as_ref().filter(|s| s.may_be_nat) {
         add(format!("{} may stand for several hosts (NAT)", md(&source.address)));

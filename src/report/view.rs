@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::escape::{clean, clean_text};
 use super::model::{
     Capture, Clock, CoverageLevel, Finding, HostCoverage, Incident, IncidentHost, OomEvent, Report, Severity, Totals,
-    Workload,
+    Verdict, Workload,
 };
 use super::size::{Times, Zone, bytes, grouped, span, uncertainty};
 use crate::time::Timestamp;
@@ -106,6 +106,41 @@ pub(super) fn remedies<'a>(
     all.filter_map(|f| f.remedy.as_deref()).filter(|r| !r.is_empty() && said.insert(*r)).collect()
 }
 
+/// How likely the incident is as a coincidence, in a sentence; `None` where nobody asked.
+pub(super) fn chance(incident: &Incident) -> Option<String> {
+    let chance = incident.chance.as_ref()?;
+    let method = chance.method.as_deref().map(clean_text).unwrap_or_default();
+    let rate = chance.expected_per_year.filter(|n| n.is_finite() && *n >= 0.0);
+    Some(match rate {
+        Some(n) => {
+            let window = chance.window_seconds.map_or(String::new(), |w| format!(", window {}", hard(&span(w))));
+            format!("As a coincidence: {}{window} ({method}).", odd(n))
+        }
+        None => format!("As a coincidence: {method}."),
+    })
+}
+
+/// A rate a year in words.
+fn odd(n: f64) -> String {
+    if n >= 10.0 {
+        return format!("about {n:.0} such coincidences to be expected in a year");
+    }
+    if n >= 0.1 {
+        return format!("about {n:.1} such coincidences to be expected in a year");
+    }
+    let years = (1.0 / n).round();
+    if years < 1e9 {
+        format!("about one such coincidence to be expected in {} years", hard(&grouped(years as u64)))
+    } else {
+        "less than one such coincidence to be expected in a billion years".to_string()
+    }
+}
+
+/// Text at whose spaces no line is broken: numbers with their units.
+fn hard(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
 /// Findings at `least` or above, the worst first, then in order of time.
 pub(super) fn by_severity(report: &Report, least: Severity) -> Vec<&Finding> {
     let mut all: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= least).collect();
@@ -130,10 +165,10 @@ pub(super) fn watched(host: &HostCoverage, times: &Times) -> String {
         text.push_str(&format!(", captures hold {} to {}", times.short(from), times.short(to)));
     }
     if let Some(drops) = host.drops.filter(|drops| *drops > 0) {
-        text.push_str(&format!(", {} packets dropped while capturing", grouped(drops)));
+        text.push_str(&format!(", {} dropped while capturing", many(drops, "packet", "packets")));
     }
     if host.gaps > 0 {
-        text.push_str(&format!(", {} gaps", grouped(host.gaps)));
+        text.push_str(&format!(", {}", many(host.gaps, "gap", "gaps")));
     }
     if let Some(reason) = &host.reason {
         text.push_str(&format!(" ({})", clean_text(reason)));
@@ -149,6 +184,11 @@ pub(super) fn coverage(report: &Report) -> String {
         if n > 0 {
             text.push_str(&format!(", {} {how}", grouped(n)));
         }
+    }
+    // Under a verdict that names a cause this would puzzle: a trigger may be seen in another host's capture.
+    let caused = |i: &&Incident| i.verdict >= Verdict::Probable && i.hosts.iter().any(|h| h.trigger.is_some());
+    if c.observed == 0 && report.incidents.iter().any(|i| caused(&i)) {
+        text.push_str(" over the whole time before their kills; the triggers were seen all the same");
     }
     text
 }
@@ -179,33 +219,37 @@ pub(super) fn losses(c: &Capture) -> Vec<String> {
         all.push("ends within a packet: it is being written, or was cut".to_string());
     }
     if c.cut_packets > 0 {
-        all.push(format!("{} packets cut by the snaplen", grouped(c.cut_packets)));
+        all.push(format!("{} cut by the snaplen", many(c.cut_packets, "packet", "packets")));
     }
     let drops = c.interfaces.iter().filter_map(|i| i.drops).fold(0u64, u64::saturating_add);
     if drops > 0 {
-        all.push(format!("{} packets dropped while capturing", grouped(drops)));
+        all.push(format!("{} dropped while capturing", many(drops, "packet", "packets")));
     }
     all
 }
 
 /// What was read and what was lost on the way, with its figures.
 pub(super) fn totals(t: &Totals) -> Vec<String> {
-    let mut parts =
-        vec![format!("{} packets", grouped(t.packets)), bytes(t.bytes), format!("{} flows", grouped(t.flows))];
-    for (n, what) in [
-        (t.gaps, "gaps"),
-        (t.evicted_flows, "flows evicted"),
-        (t.evicted_bytes, "bytes evicted"),
-        (t.bad_checksums, "bad checksums"),
-        (t.overlap_conflicts, "overlaps with different bytes"),
-        (t.duplicates, "duplicates"),
-        (t.unread, "unread"),
+    let mut parts = vec![many(t.packets, "packet", "packets"), bytes(t.bytes), many(t.flows, "flow", "flows")];
+    for (n, one, several) in [
+        (t.gaps, "gap", "gaps"),
+        (t.evicted_flows, "flow evicted", "flows evicted"),
+        (t.evicted_bytes, "byte evicted", "bytes evicted"),
+        (t.bad_checksums, "bad checksum", "bad checksums"),
+        (t.overlap_conflicts, "overlap with different bytes", "overlaps with different bytes"),
+        (t.duplicates, "duplicate", "duplicates"),
+        (t.unread, "unread", "unread"),
     ] {
         if n > 0 {
-            parts.push(format!("{} {what}", grouped(n)));
+            parts.push(many(n, one, several));
         }
     }
     parts
+}
+
+/// `1 packet`, `1 652 packets`.
+pub(super) fn many(n: u64, one: &str, several: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { several })
 }
 
 /// Kills that no incident holds.

@@ -3,7 +3,7 @@
 use super::markup::Html;
 use crate::report::model::{Finding, Incident, Report, Severity};
 use crate::report::size::{Times, grouped};
-use crate::report::table::{claim, decoded, dialect_words, effect, endpoint, quoted};
+use crate::report::table::{claim, decoded, dialect_words, effect, effect_that_holds, endpoint, quoted};
 use crate::report::view::{self, triggers};
 
 /// Frames shown.
@@ -89,7 +89,7 @@ fn frame(h: &mut Html, f: &Finding, times: &Times) {
     }
     match &f.effect {
         Some(e) => {
-            h.leaf("li", &[], &effect(e));
+            h.leaf("li", &[], &effect_that_holds(f, e));
         }
         None => {
             for e in f.effects.iter().take(8) {

@@ -171,18 +171,9 @@ fn survivors(h: &mut Html, incident: &Incident) {
 }
 
 fn odds(h: &mut Html, incident: &Incident) {
-    h.raw("<h3>By accident?</h3><p>");
-    match incident.chance.as_ref() {
-        Some(c) => {
-            let rate = c.expected_per_year.map_or("unknown".to_string(), |n| format!("{n:.2e} a year"));
-            let method = c.method.as_deref().map_or(String::new(), |m| format!(" ({m})"));
-            h.text(&format!("Coincidences to be expected: {rate}{method}."));
-        }
-        None => {
-            h.text("Not estimated.");
-        }
+    if let Some(text) = view::chance(incident) {
+        h.raw("<h3>A coincidence?</h3>").leaf("p", &[], &text.replacen("As a coincidence: ", "", 1)).line();
     }
-    h.raw("</p>\n");
     if !incident.settled_by.is_empty() {
         h.raw("<h3>Would settle it</h3><ul>");
         for flag in incident.settled_by.iter().take(40) {

@@ -105,6 +105,10 @@ fn of_incident(page: &mut Page, report: &Report, incident: &Incident, told: &Tol
     list(page, &told.reasons.0, told.reasons.1.iter().cloned(), most.min(8));
     let survivors = incident.survivors.iter().map(|s| format!("{}: {}", clean(s.host.as_bytes(), 60), t(&s.reason)));
     list(page, "Got the same and lived", survivors, most.min(4));
+    if incident.chance.as_ref().is_some_and(|c| c.expected_per_year.is_some()) {
+        page.gap();
+        page.hang(&view::chance(incident).unwrap_or_default(), 0, 2);
+    }
     list(page, "Would settle it", incident.settled_by.iter().map(|s| t(s).into_owned()), most.min(3));
 }
 

@@ -162,7 +162,19 @@ pub(in crate::report) fn claim(finding: &Finding) -> String {
 
 /// What a server does: `a server of dialect B, poll backend, allocates 0.96 TB, 0.876 TiB, resident; no other client is served meanwhile`.
 pub(in crate::report) fn effect(effect: &crate::report::model::Effect) -> String {
+    effect_on(None, effect)
+}
+
+/// The effect that holds on the target of a finding, whose dialect may be open.
+pub(in crate::report) fn effect_that_holds(finding: &Finding, effect: &crate::report::model::Effect) -> String {
+    effect_on(Some(finding).filter(|f| f.dialect.is_none() && f.dialect_candidates.len() > 1), effect)
+}
+
+fn effect_on(open: Option<&Finding>, effect: &crate::report::model::Effect) -> String {
     let mut text = match &effect.dialect {
+        Some(dialect) if open.is_some() => {
+            format!("the server, its dialect open, as {} reads it,", dialect_words(dialect))
+        }
         Some(dialect) => format!("a server of dialect {}", dialect_words(dialect)),
         None => "the server".to_string(),
     };

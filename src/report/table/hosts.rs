@@ -208,38 +208,9 @@ fn odds(page: &mut Page, incident: &Incident) {
         return;
     }
     page.gap();
-    if let Some(chance) = &incident.chance {
-        let mut text = match chance.expected_per_year {
-            Some(n) if n.is_finite() && n >= 0.0 => format!("By accident: {}", odd(n)),
-            _ => "By accident: the odds are unknown".to_string(),
-        };
-        if let Some(window) = chance.window_seconds {
-            text.push_str(&format!(", window {}", hard(&size::span(window))));
-        }
-        if let Some(method) = &chance.method {
-            text.push_str(&format!(" ({})", t(method)));
-        }
-        text.push('.');
-        page.hang(&text, 0, 2);
-    }
+    page.hang(&view::chance(incident).unwrap_or_default(), 0, 2);
     for flag in &incident.settled_by {
         page.hang(&format!("Would settle it: {}", t(flag)), 0, 2);
-    }
-}
-
-/// A rate a year in words.
-fn odd(n: f64) -> String {
-    if n >= 10.0 {
-        return format!("about {n:.0} such coincidences to be expected in a year");
-    }
-    if n >= 0.1 {
-        return format!("about {n:.1} such coincidences to be expected in a year");
-    }
-    let years = (1.0 / n).round();
-    if years < 1e9 {
-        format!("about one such coincidence to be expected in {} years", hard(&size::grouped(years as u64)))
-    } else {
-        "less than one such coincidence to be expected in a billion years".to_string()
     }
 }
 

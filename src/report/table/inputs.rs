@@ -39,7 +39,7 @@ fn messages(report: &Report) -> (Messages, Messages) {
             warnings.add(warning.clone(), &input.path);
         }
         if let Some(lines) = input.not_understood.filter(|lines| *lines > 0) {
-            warnings.add(format!("{} lines not understood", size::grouped(lines)), &input.path);
+            warnings.add(format!("{} not understood", view::many(lines, "line", "lines")), &input.path);
         }
     }
     for capture in &report.captures {

@@ -12,7 +12,7 @@ mod proof;
 mod verdict;
 
 pub use brief::{LINES, brief};
-pub(super) use evidence::{claim, dialect_words, effect, endpoint, place, place_of};
+pub(super) use evidence::{claim, dialect_words, effect, effect_that_holds, endpoint, place, place_of};
 pub(super) use page::count;
 pub(super) use proof::{decoded, quoted};
 pub use verdict::headline;

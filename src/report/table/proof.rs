@@ -1,6 +1,6 @@
 //! The frames themselves, so that every trigger can be checked by hand.
 
-use super::evidence::{claim, dialect_words, effect, endpoint};
+use super::evidence::{claim, dialect_words, effect, effect_that_holds, endpoint};
 use super::page::{Page, hard, t};
 use super::verdict::by_weight;
 use crate::report::escape::{clean, columns};
@@ -106,7 +106,7 @@ fn reading(page: &mut Page, finding: &Finding) {
         page.hang(&format!("because {}", t(why)), 4, 6);
     }
     match &finding.effect {
-        Some(holds) => page.hang(&effect(holds), 2, 4),
+        Some(holds) => page.hang(&effect_that_holds(finding, holds), 2, 4),
         None => {
             for candidate in finding.effects.iter().take(page.at_most(8)) {
                 page.hang(&format!("perhaps: {}", effect(candidate)), 2, 4);

@@ -67,7 +67,12 @@ fn cause(report: &Report, incident: &Incident) -> String {
     };
     let who = match incident.cause {
         Cause::Scan => "a scan",
-        Cause::VersionMismatch => "a client of another PyTorch or NCCL release (no scan)",
+        // Which of the two is named by what the listener speaks.
+        Cause::VersionMismatch => match triggers.iter().find_map(|f| f.protocol.as_deref()) {
+            Some("nccl") => "a client of another NCCL release (no scan)",
+            Some(_) => "a client of another PyTorch release (no scan)",
+            None => "a client of another PyTorch or NCCL release (no scan)",
+        },
         Cause::ForeignClient => "a client that is none of the job's",
         Cause::LaunchMismatch => "a launch that disagrees with itself (no scan), with a rank",
         Cause::Unknown => "messages of unknown origin",
