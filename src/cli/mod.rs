@@ -32,6 +32,7 @@ mod stop;
 mod streams;
 mod terminal;
 mod watch;
+mod whose_word;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -106,17 +106,13 @@ pub(super) fn remedies<'a>(
     all.filter_map(|f| f.remedy.as_deref()).filter(|r| !r.is_empty() && said.insert(*r)).collect()
 }
 
-/// How likely the incident is as a coincidence, in a sentence; `None` where nobody asked.
+/// How likely the incident is by accident, in a sentence; `None` where nobody asked.
 pub(super) fn chance(incident: &Incident) -> Option<String> {
     let chance = incident.chance.as_ref()?;
     let method = chance.method.as_deref().map(clean_text).unwrap_or_default();
-    let rate = chance.expected_per_year.filter(|n| n.is_finite() && *n >= 0.0);
-    Some(match rate {
-        Some(n) => {
-            let window = chance.window_seconds.map_or(String::new(), |w| format!(", window {}", hard(&span(w))));
-            format!("As a coincidence: {}{window} ({method}).", odd(n))
-        }
-        None => format!("As a coincidence: {method}."),
+    Some(match chance.expected_per_year.filter(|n| n.is_finite() && *n >= 0.0) {
+        Some(n) => format!("Kills so close together by accident: {} ({method}).", odd(n)),
+        None => format!("How likely the times fit by accident is {method}."),
     })
 }
 
@@ -180,6 +176,9 @@ pub(super) fn watched(host: &HostCoverage, times: &Times) -> String {
 pub(super) fn coverage(report: &Report) -> String {
     let c = &report.coverage;
     let mut text = format!("{} of {} OOM hosts observed", grouped(c.observed), grouped(c.oom_hosts));
+    if c.partial > 0 {
+        text.push_str(" throughout");
+    }
     for (n, how) in [(c.partial, "in part"), (c.not_observed, "not observed")] {
         if n > 0 {
             text.push_str(&format!(", {} {how}", grouped(n)));

@@ -172,7 +172,7 @@ fn survivors(h: &mut Html, incident: &Incident) {
 
 fn odds(h: &mut Html, incident: &Incident) {
     if let Some(text) = view::chance(incident) {
-        h.raw("<h3>A coincidence?</h3>").leaf("p", &[], &text.replacen("As a coincidence: ", "", 1)).line();
+        h.raw("<h3>Could the times fit by accident?</h3>").leaf("p", &[], &text).line();
     }
     if !incident.settled_by.is_empty() {
         h.raw("<h3>Would settle it</h3><ul>");

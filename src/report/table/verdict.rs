@@ -67,12 +67,10 @@ fn cause(report: &Report, incident: &Incident) -> String {
     };
     let who = match incident.cause {
         Cause::Scan => "a scan",
-        // Which of the two is named by what the listener speaks.
-        Cause::VersionMismatch => match triggers.iter().find_map(|f| f.protocol.as_deref()) {
-            Some("nccl") => "a client of another NCCL release (no scan)",
-            Some(_) => "a client of another PyTorch release (no scan)",
-            None => "a client of another PyTorch or NCCL release (no scan)",
-        },
+        Cause::VersionMismatch if matches!(incident.kind, IncidentKind::Oom | IncidentKind::ListenerDeath) => {
+            "a client of another PyTorch release (no scan)"
+        }
+        Cause::VersionMismatch => "a client of another NCCL release (no scan)",
         Cause::ForeignClient => "a client that is none of the job's",
         Cause::LaunchMismatch => "a launch that disagrees with itself (no scan), with a rank",
         Cause::Unknown => "messages of unknown origin",
@@ -203,9 +201,9 @@ pub(super) fn watched(page: &mut Page, report: &Report) {
     };
     let totals = &report.totals;
     text.push_str(&format!(
-        "; {}, {} packets, {}",
+        "; {}, {}, {}",
         count(report.captures.len(), "capture", "captures"),
-        grouped(totals.packets),
+        count(usize::try_from(totals.packets).unwrap_or(usize::MAX), "packet", "packets"),
         count(usize::try_from(totals.flows).unwrap_or(usize::MAX), "TCP flow", "TCP flows")
     ));
     let first = report.captures.iter().filter_map(|c| c.first).min();
