@@ -17,8 +17,8 @@ use super::policy::PolicyArgs;
 use super::terminal::PagerArgs;
 use crate::analysis::Options;
 use crate::prescan::{
-    Act, Advice, Behaviour, Case, Fleet, Grade, Host, Matrix, Page, Plan, ProbeFile, Profile, Row, advise, markdown,
-    nccl, payload, preset, presets, pytorch, table,
+    Act, Advice, Behaviour, Case, Fleet, Grade, Host, Matrix, Page, Plan, ProbeFile, Profile, Row, advise, doors,
+    markdown, nccl, payload, preset, presets, pytorch, table,
 };
 use crate::protocol::tcpstore::server::Backend;
 
@@ -32,6 +32,7 @@ use crate::protocol::tcpstore::server::Backend;
   rdzvscope prescan --payload 0300000b06e0000000000000 --pytorch 1.13
   rdzvscope prescan --behaviour masscan --nccl root:2.26
   rdzvscope prescan --inventory case.db --policy nmap
+  rdzvscope prescan --profile 'nmap -sS -sV -p-' --node mpich:4.0,openmpi:5,srun,gloo:1.13,tensorpipe,zmq,ray
   rdzvscope prescan --profile 'nmap -sV' --inventory case.db --net 192.0.2.0/24 --attest approval
 
 Exit status: 0 nothing is hurt; 1 something is killed, degraded, or gets bytes that nobody has tried; 2 nothing to try.
@@ -67,6 +68,9 @@ pub(super) struct Args {
     /// Releases of NCCL, with or without a listener: 2.26, root:2.26.2, proxy:2.16, all
     #[arg(long, value_name = "LIST")]
     nccl: Option<String>,
+    /// Other listeners of a node, by what was measured: mpich:4.0, openmpi:5, srun, gloo:1.13, tensorpipe, zmq, ray, ...
+    #[arg(long, value_name = "LIST")]
+    node: Option<String>,
     /// The listeners of a case file, or of a report that analyze --format json wrote
     #[arg(long, value_name = "CASE|JSON")]
     inventory: Option<PathBuf>,
@@ -226,7 +230,7 @@ fn quoted(word: &str) -> String {
 /// What the fleet was made from, in words.
 fn source(a: &Args) -> String {
     let clean = |text: &str| crate::report::escape::clean(text.as_bytes(), 100);
-    let named = [("--pytorch", &a.pytorch), ("--nccl", &a.nccl)];
+    let named = [("--pytorch", &a.pytorch), ("--nccl", &a.nccl), ("--node", &a.node)];
     let mut parts: Vec<String> = a.inventory.iter().map(|p| shown(p)).collect();
     parts.extend(named.iter().filter_map(|(flag, v)| Some(format!("{flag} {}", clean(v.as_deref()?)))));
     if parts.is_empty() { "all known servers".to_owned() } else { parts.join(" ") }
@@ -243,10 +247,12 @@ fn fleet(a: &Args, document: Option<&serde_json::Value>) -> anyhow::Result<Fleet
     if let (Some(path), Some(document)) = (&a.inventory, document) {
         fleet.inventory(&shown(path), document)?;
     }
-    let named = a.pytorch.is_some() || a.nccl.is_some() || a.inventory.is_some();
+    let named = a.pytorch.is_some() || a.nccl.is_some() || a.inventory.is_some() || a.node.is_some();
     let releases = match &a.pytorch {
         Some(list) => pytorch(list)?,
-        None if !named || (backend.is_some() && a.inventory.is_none() && a.nccl.is_none()) => pytorch("all")?,
+        None if !named || (backend.is_some() && a.inventory.is_none() && a.nccl.is_none() && a.node.is_none()) => {
+            pytorch("all")?
+        }
         None => Vec::new(),
     };
     fleet.stores(&releases, backend, &ports)?;
@@ -254,6 +260,9 @@ fn fleet(a: &Args, document: Option<&serde_json::Value>) -> anyhow::Result<Fleet
         Some(list) => fleet.nccl(&nccl(list)?),
         None if !named && backend.is_none() => fleet.nccl(&nccl("all")?),
         None => {}
+    }
+    if let Some(list) = &a.node {
+        fleet.doors(&doors::node(list)?);
     }
     if !releases.is_empty() && a.port.is_empty() {
         let list = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");

@@ -42,6 +42,7 @@ fn what(incident: &Incident) -> String {
         IncidentKind::Oom => format!("OOM kills on {hosts}"),
         IncidentKind::NcclInit => format!("an NCCL communicator that never came up on {hosts}"),
         IncidentKind::NcclSplit => format!("an NCCL communicator split that failed on {hosts}"),
+        IncidentKind::GlooGroup => format!("a Gloo process group that failed on {hosts}"),
         IncidentKind::ListenerDeath if one_host => format!("the death of a listener on {hosts}"),
         IncidentKind::ListenerDeath => format!("the death of listeners on {hosts}"),
     }
