@@ -8,7 +8,7 @@ use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule};
 use crate::incident::coincidence::in_words;
-use crate::incident::{HostPart, Incident, claimed};
+use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
 use crate::protocol::DISSECTORS;
@@ -297,6 +297,10 @@ fn outer_headers<'a>(m: &Material<'a>) -> Outer<'a> {
         .collect()
 }
 
+fn sighting(m: &Material<'_>, p: PacketRef) -> Sighting {
+    Sighting { capture: capture_path(m, p), packet: Some(p.number) }
+}
+
 pub(super) fn capture_path(m: &Material<'_>, p: PacketRef) -> String {
     m.captures.get(p.capture as usize).map_or_else(String::new, |(_, _, label)| text(label))
 }
@@ -317,11 +321,7 @@ fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
             .filter(|p| f.packet.is_some_and(|x| x.capture == p.capture))
             .map(|p| p.number)
             .collect(),
-        sightings: f
-            .sightings
-            .iter()
-            .map(|p| Sighting { capture: capture_path(m, *p), packet: Some(p.number) })
-            .collect(),
+        sightings: f.sightings.iter().map(|p| sighting(m, *p)).collect(),
         source: Some(Sender { address: f.source.address.to_string(), port: Some(f.source.port) }),
         target: Some(Target {
             address: f.target.address.to_string(),
@@ -441,8 +441,6 @@ fn cgroup_limit(e: &OomEvent) -> Option<CgroupLimit> {
 }
 
 fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
-    let of_trigger =
-        |h: &HostPart| h.trigger.clone().and_then(|t| Some((m.findings.get(t.finding)?, t)).map(|(f, t)| (t, f)));
     IncidentOut {
         id: i.id.clone(),
         kind: i.kind,
@@ -453,24 +451,23 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
         hosts: i
             .hosts
             .iter()
-            .map(|h| IncidentHost {
-                host: text(&h.host),
-                address: h.address.map(|a| a.to_string()),
-                oom_event: h.event.and_then(|e| m.events.get(e)).map(|e| e.id.clone()),
-                trigger: h.trigger.as_ref().and_then(|t| m.findings.get(t.finding)).map(|f| f.id.clone()),
-                lag_seconds: h.trigger.as_ref().map(|t| round(t.lag)),
-                lag_uncertainty_seconds: h.trigger.as_ref().map(|t| t.lag_uncertainty),
-                listener_died_at: h.died,
-                verdict: h.verdict,
-                reasons: h.reasons.iter().map(|r| clean(r.as_bytes(), 400)).collect(),
-                coverage: h.coverage,
-                trigger_packet: of_trigger(h)
-                    .and_then(|(_, f)| f.packet)
-                    .map(|p| Sighting { capture: capture_path(m, p), packet: Some(p.number) }),
-                declared_bytes: of_trigger(h)
-                    .filter(|(_, f)| f.protocol == Some("tcpstore"))
-                    .map(|(t, f)| claimed(&t, f)),
-                cgroup: h.event.and_then(|e| m.events.get(e)).and_then(cgroup_limit),
+            .map(|h| {
+                let trigger = h.trigger.as_ref().and_then(|t| m.findings.get(t.finding));
+                IncidentHost {
+                    host: text(&h.host),
+                    address: h.address.map(|a| a.to_string()),
+                    oom_event: h.event.and_then(|e| m.events.get(e)).map(|e| e.id.clone()),
+                    trigger: trigger.map(|f| f.id.clone()),
+                    lag_seconds: h.trigger.as_ref().map(|t| round(t.lag)),
+                    lag_uncertainty_seconds: h.trigger.as_ref().map(|t| t.lag_uncertainty),
+                    listener_died_at: h.died,
+                    verdict: h.verdict,
+                    reasons: h.reasons.iter().map(|r| clean(r.as_bytes(), 400)).collect(),
+                    coverage: h.coverage,
+                    trigger_packet: trigger.and_then(|f| f.packet).map(|p| sighting(m, p)),
+                    declared_bytes: trigger.and_then(|f| f.declared.as_ref()).and_then(|d| d.bytes),
+                    cgroup: h.event.and_then(|e| m.events.get(e)).and_then(cgroup_limit),
+                }
             })
             .collect(),
         source: i.source.map(|a| IncidentSource {

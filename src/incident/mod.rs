@@ -36,7 +36,6 @@ pub use group::incidents;
 pub(crate) use merge_sort_tree::MergeSortTree;
 pub use survivor::Survivor;
 pub use swapped::swapped_logs;
-pub(crate) use trigger::claimed;
 pub use trigger::{Claims, Fit, Trigger, trigger_of};
 
 /// All that incidents are made of.

@@ -112,11 +112,14 @@ pub struct IncidentHost {
     pub reasons: Vec<String>,
     /// How much of the time before was watched.
     pub coverage: CoverageLevel,
-    /// The packet that completed the trigger.
+    /// Where its trigger stands, so that nobody has to look it up in `findings`.
+    #[serde(default)]
     pub trigger_packet: Option<Sighting>,
-    /// The bytes that the trigger declares, as the reading that holds has it.
+    /// The bytes that its trigger declares.
+    #[serde(default)]
     pub declared_bytes: Option<u64>,
     /// The memory cgroup whose limit was reached.
+    #[serde(default)]
     pub cgroup: Option<CgroupLimit>,
 }
 
