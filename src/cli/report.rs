@@ -22,7 +22,7 @@ use crate::report::model::Report;
 #[command(
     about = "Any report from a case file",
     after_help = "Examples:
-  rdzvscope report --case case.db
+  rdzvscope report case.db
   rdzvscope report --case case.db --since 2026-11-29T00:00:00Z --format html -o night.html
 
 Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
@@ -57,7 +57,7 @@ pub(super) struct Common {
 
 /// Runs `report`.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
-    let path = a.case.or(a.file).unwrap_or_default();
+    let path = a.case.or(a.file).context("a case file was required")?;
     let case = Case::open(&path, Mode::Read)?;
     let mut stored = case.load()?;
     let (claimed, unused) = accepted(&stored.origins);

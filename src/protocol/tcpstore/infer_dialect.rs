@@ -209,6 +209,13 @@ pub fn narrow<'a>(flows: impl IntoIterator<Item = &'a FlowReadings>) -> Narrowed
     out
 }
 
+/// The oldest release that the client can be and the newest, as (major, minor), from its connection read in dialect D.
+pub(super) fn releases(reading: &Reading) -> (Option<(u8, u8)>, Option<(u8, u8)>) {
+    let mut out = Narrowed { dialects: DialectSet::NONE, since: None, until: None, evidence: Vec::new() };
+    out.versions(reading);
+    (out.since, out.until)
+}
+
 impl Narrowed {
     fn versions(&mut self, d: &Reading) {
         if let Some((query, packet)) = d.queries.iter().rev().max_by_key(|(q, _)| q.since_in_d()) {
