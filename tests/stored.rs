@@ -13,7 +13,8 @@ use tempfile::TempDir;
 use common::{checked, command, data};
 
 /// What the stored files are of, as `analyze` takes it.
-const INPUTS: [&str; 10] = [
+const INPUTS: [&str; 11] = [
+    "--all-time",
     "incident-torch1.13/node-a.pcap",
     "store-and-nccl",
     "links/vxlan-underlay.pcap",
@@ -68,7 +69,7 @@ fn cases_and_evidence_of_the_first_version_tell_what_analyze_tells() {
     assert_eq!(watch.status.code(), Some(0), "{}", String::from_utf8_lossy(&watch.stderr));
     assert_tells_the_same(&told(&["report", "--case", case]), &analysis, "case, used");
     let lines = told(&["merge", "stored/analyze-evidence-1.0.jsonl"]);
-    let analysis = ["incident-torch1.13/node-b.pcap", "scans", "--oom", "incident-torch1.13/logs/node-b.dmesg-iso"];
+    let analysis = ["--all-time", "incident-torch1.13/node-b.pcap", "scans", "--oom", "incident-torch1.13/logs/node-b.dmesg-iso"];
     let analysis = told(&[&["analyze", "--hosts", "hosts"], &analysis[..]].concat());
     assert_tells_the_same(&lines, &analysis, "lines of analyze");
 }
