@@ -42,7 +42,9 @@ fn unpacked(place: &Path, name: &str) -> PathBuf {
 /// What is told, without what records of the first layout do not hold: the packet with which a client closed.
 fn assert_tells_the_same(report: &Value, analysis: &Value, name: &str) {
     let findings = |v: &Value| -> Vec<Value> {
-        let of = |f: &Value| ["id", "rule", "severity", "time", "source", "target", "declared"].map(|k| f[k].clone()).to_vec();
+        let of = |f: &Value| {
+            ["id", "rule", "severity", "time", "source", "target", "declared"].map(|k| f[k].clone()).to_vec()
+        };
         v["findings"].as_array().unwrap().iter().map(|f| Value::from(of(f))).collect()
     };
     assert_eq!(findings(report), findings(analysis), "{name}: findings");
@@ -69,7 +71,8 @@ fn cases_and_evidence_of_the_first_version_tell_what_analyze_tells() {
     assert_eq!(watch.status.code(), Some(0), "{}", String::from_utf8_lossy(&watch.stderr));
     assert_tells_the_same(&told(&["report", "--case", case]), &analysis, "case, used");
     let lines = told(&["merge", "stored/analyze-evidence-1.0.jsonl"]);
-    let analysis = ["--all-time", "incident-torch1.13/node-b.pcap", "scans", "--oom", "incident-torch1.13/logs/node-b.dmesg-iso"];
+    let analysis =
+        ["--all-time", "incident-torch1.13/node-b.pcap", "scans", "--oom", "incident-torch1.13/logs/node-b.dmesg-iso"];
     let analysis = told(&[&["analyze", "--hosts", "hosts"], &analysis[..]].concat());
     assert_tells_the_same(&lines, &analysis, "lines of analyze");
 }

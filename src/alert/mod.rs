@@ -12,6 +12,6 @@ mod window;
 pub use deliver::{Alerts, Receiver};
 pub use journal::JOURNAL_SOCKET;
 pub use metrics::{Gauges, render, write_metrics};
+pub(crate) use notices::{FLOOD, notice_rule};
 pub use suppress::SuppressFile;
 pub use syslog::SYSLOG_SOCKET;
-pub(crate) use notices::{FLOOD, notice_rule};

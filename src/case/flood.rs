@@ -61,7 +61,8 @@ pub(super) fn folded(documents: &[&str], now: Timestamp) -> (BTreeSet<usize>, Ve
         }
         let own = || group.iter().filter_map(|i| heads.get(*i));
         let times = || own().filter_map(|h| h.time.as_deref());
-        let severity = own().filter_map(|h| h.severity.as_deref()).max_by_key(|s| crate::vocabulary::Severity::from_text(s));
+        let severity =
+            own().filter_map(|h| h.severity.as_deref()).max_by_key(|s| crate::vocabulary::Severity::from_text(s));
         let (count, at) = (group.len() as u64, listeners.len());
         let plural = if at == 1 { "listener" } else { "listeners" };
         let explanation = format!("{} findings of {rule} from {source} at {at} {plural}", grouped(count));

@@ -35,9 +35,8 @@ impl WindowArgs {
     }
 
     fn means(&self, host: Option<&str>, address: Option<&str>) -> bool {
-        let is = |wanted: &String| {
-            host.is_some_and(|h| short(h) == short(wanted)) || address.is_some_and(|a| a == wanted)
-        };
+        let is =
+            |wanted: &String| host.is_some_and(|h| short(h) == short(wanted)) || address.is_some_and(|a| a == wanted);
         self.host.is_empty() || self.host.iter().any(is)
     }
 
@@ -58,9 +57,9 @@ impl WindowArgs {
             let meant = self.means(target.and_then(|t| t.host.as_deref()), target.map(|t| t.address.as_str()));
             triggers.contains(&f.id) || self.holds(f.time, f.time) && meant
         });
-        report.oom_events.retain(|e| {
-            kills.contains(&e.id) || self.holds(e.time, e.time) && self.means(e.host.as_deref(), None)
-        });
+        report
+            .oom_events
+            .retain(|e| kills.contains(&e.id) || self.holds(e.time, e.time) && self.means(e.host.as_deref(), None));
         let findings: BTreeSet<&str> = report.findings.iter().map(|f| f.id.as_str()).collect();
         for s in &mut report.scans {
             s.findings.retain(|f| findings.contains(f.as_str()));

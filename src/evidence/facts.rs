@@ -154,7 +154,8 @@ impl Entry {
             _ => false,
         };
         if other || matches!(kind, Kind::Segments | Kind::Lines) {
-            let earlier = (self.segment, std::cmp::Reverse(&self.data)) < (there.segment, std::cmp::Reverse(&there.data));
+            let earlier =
+                (self.segment, std::cmp::Reverse(&self.data)) < (there.segment, std::cmp::Reverse(&there.data));
             return (earlier, other);
         }
         ((self.rank, self.segment, &self.data) > (there.rank, there.segment, &there.data), false)
@@ -164,7 +165,8 @@ impl Entry {
 /// What is said of an origin whose segments contradict each other: key and entry of a fact of kind [`Kind::Refused`].
 pub fn contradiction(origin: &str, segments: [u64; 2]) -> (String, Entry) {
     let (earlier, later) = (segments[0].min(segments[1]), segments[0].max(segments[1]));
-    let error = format!("says of the same facts other than segment {earlier} and others before it: the earlier ones stay");
+    let error =
+        format!("says of the same facts other than segment {earlier} and others before it: the earlier ones stay");
     let data = serde_json::json!({ "error": error }).to_string().into_bytes();
     (format!("segment {later} of evidence {origin}"), Entry { segment: later, data, ..Entry::default() })
 }
@@ -248,7 +250,12 @@ mod tests {
             let mut facts = FactSet::default();
             for segment in order {
                 let data = if segment == 1 { b"true".to_vec() } else { b"zero".to_vec() };
-                facts.put("o", Kind::Segments, key_of(&[1, 1, 1, 0, 0, 1]), Entry { segment, data, ..Entry::default() });
+                facts.put(
+                    "o",
+                    Kind::Segments,
+                    key_of(&[1, 1, 1, 0, 0, 1]),
+                    Entry { segment, data, ..Entry::default() },
+                );
             }
             facts.entries
         };
