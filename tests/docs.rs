@@ -108,7 +108,8 @@ fn commands_in_documents_are_understood() {
 #[test]
 fn commands_that_need_only_this_repository_run() {
     let mut count = 0;
-    for page in pages() {
+    // The cookbook's commands are run by a test of their own, which holds their output too.
+    for page in pages().into_iter().filter(|p| p != "docs/cookbook.md") {
         for (words, _) in quoted(&read(&page)).into_iter().filter(|(_, runs)| *runs) {
             // Those that read what is here, or nothing at all.
             let here = words.iter().any(|w| w.starts_with("testdata/"));

@@ -2,10 +2,8 @@
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::Path;
 
 use super::help::Parts;
-use super::output::{complain, shown};
 use crate::case::CaseError;
 
 /// The error and its causes. A cause that the text before it already holds is left out: libraries repeat theirs.
@@ -51,18 +49,6 @@ pub(super) fn next(e: &anyhow::Error) -> Option<&'static str> {
         Some(ErrorKind::StorageFull) => Some("free some space, or name another file system"),
         _ => None,
     }
-}
-
-/// A path as the first argument is taken for what `analyze` reads, and that is said.
-pub(super) fn with_command(command: &clap::Command, mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let Some(first) = arguments.get(1).cloned() else { return arguments };
-    let known = first.to_str().is_some_and(|f| f.starts_with('-') || command.find_subcommand(f).is_some());
-    if !known && Path::new(&first).exists() {
-        let shown = shown(Path::new(&first));
-        complain(&format!("{shown} is a path, not a command; taken as: rdzvscope analyze {shown}"));
-        arguments.insert(1, "analyze".into());
-    }
-    arguments
 }
 
 /// What flags of other programs mean here.

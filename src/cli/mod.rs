@@ -36,6 +36,7 @@ mod whose_word;
 mod window;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -101,7 +102,6 @@ enum Command {
 /// Runs the program with these arguments (the first is its own name).
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let mut command = command();
-    let arguments = hint::with_command(&command, arguments);
     let parsed = command.try_get_matches_from_mut(&arguments);
     let parsed = parsed.and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
     let (cli, matches) = match parsed.map_err(|e| e.format(&mut command)) {
@@ -151,6 +151,16 @@ fn refuse(e: &clap::Error, arguments: &[OsString]) -> ExitCode {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let _ = e.print();
             Exit::Clean.into()
+        }
+        ErrorKind::InvalidSubcommand => {
+            let first = arguments.get(1).map(PathBuf::from).unwrap_or_default();
+            if first.exists() {
+                let shown = output::shown(&first);
+                output::complain(&format!("{shown} is a path, not a command; did you mean: rdzvscope analyze {shown}"));
+            } else {
+                output::complain_clap(e);
+            }
+            Exit::Trouble.into()
         }
         _ => {
             output::complain_clap(e);

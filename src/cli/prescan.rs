@@ -30,16 +30,15 @@ use crate::protocol::tcpstore::server::Backend;
   rdzvscope prescan --profile 'nmap -sV -p 29500' --inventory report.json --write-probes safe-probes
   rdzvscope prescan --capture scan.pcap --source 192.0.2.250 --pytorch all
   rdzvscope prescan --payload 0300000b06e0000000000000 --pytorch 1.13
-  rdzvscope prescan --behaviour masscan --nccl root:2.26
   rdzvscope prescan --inventory case.db --policy nmap
-  rdzvscope prescan --profile 'nmap -sS -sV -p-' --node mpich:4.0,openmpi:5,srun,gloo:1.13,tensorpipe,zmq,ray
+  rdzvscope prescan --profile 'nmap -sS -p-' --node mpich:4.0,openmpi:5,srun,tensorpipe,zmq,ray
   rdzvscope prescan --profile 'nmap -sV' --inventory case.db --net 192.0.2.0/24 --attest approval
 
 Exit status: 0 nothing is hurt; 1 something is killed, degraded, or gets bytes that nobody has tried; 2 nothing to try.
 Of --policy and --check: 0 covered; 1 something is not; 2 trouble.")]
 pub(super) struct Args {
     /// nmap's file of service probes [default: the installed one]
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"], hide_short_help = true)]
     probes: Option<PathBuf>,
     /// The command line of a scan, as it is: nmap -sS -sV -p 1-65535; flags of prescan stand before it
     #[arg(value_name = "nmap ...", trailing_var_arg = true, allow_hyphen_values = true, conflicts_with_all = ["profile", "payload", "capture", "behaviour"])]
