@@ -35,7 +35,7 @@ mod weight;
 
 pub use codec::{pack_lines, unpack_lines};
 pub use from_store::{
-    OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches,
+    Concluded, OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches,
     flow_row, late_of_kept, record_of_row,
 };
 pub use intake::{Batch, GrowingSet, read_late};
