@@ -36,6 +36,7 @@ pub(crate) fn absorb(to: &mut OomSighting, other: OomSighting) {
     to.facts.fill(&other.facts);
     to.reaped_at = to.reaped_at.or(other.reaped_at);
     to.reaped_boot_nanos = to.reaped_boot_nanos.or(other.reaped_boot_nanos);
+    to.told_by = to.told_by.into_iter().chain(other.told_by).min();
     let room = LINES.saturating_sub(to.sources.len());
     to.sources.extend(other.sources.into_iter().take(room));
     to.sources.sort_by_key(|s: &Source| s.line);
@@ -104,6 +105,11 @@ impl Assembly {
             other => done.extend(other),
         }
         kill
+    }
+
+    /// The last sighting that is done.
+    pub(crate) fn last(&mut self) -> Option<&mut OomSighting> {
+        self.done.last_mut()
     }
 
     /// How many sightings are done.
