@@ -17,7 +17,8 @@ normal() { # outputs without what differs between two builds and two places
 }
 one() { # one BINARY COMMAND: a line of the record
     local binary="$1" command="$2" status=0 hash
-    hash=$({ eval "'$binary' $command" 2>&1 </dev/null || echo "status $?"; } | normal | sha256sum | cut -c1-32)
+    rdzvscope() { "$binary" "$@"; }
+    hash=$({ eval "rdzvscope $command" 2>&1 </dev/null || echo "status $?"; } | normal | sha256sum | cut -c1-32)
     printf '%s\t%s\n' "$hash" "$command"
 }
 
@@ -28,8 +29,11 @@ case "${1:-}" in
     exit
     ;;
 --show)
-    scratch=/nowhere
-    eval "'$2' $3" 2>&1 </dev/null | normal
+    scratch=/tmp/rdzvscope-golden
+    binary="$2"
+    rdzvscope() { "$binary" "$@"; }
+    mkdir -p "$scratch"
+    eval "rdzvscope $3" 2>&1 </dev/null | normal
     exit
     ;;
 --one)
@@ -67,8 +71,8 @@ commands() {
         [ -d "$dir/logs" ] && more=" --oom '$dir/logs'"
         if [ -f "$dir/hosts" ]; then more="$more --hosts '$dir/hosts'"; elif [ -f testdata/hosts ]; then more="$more --hosts testdata/hosts"; fi
         for format in table json csv markdown html; do echo "analyze '$dir'$more --format $format"; done
-        echo "analyze '$dir'$more --format jsonl > $scratch/$short.jsonl && '$binary' merge $scratch/$short.jsonl --format json"
-        echo "watch '$dir' --once --case $scratch/$short.db$more --exit-zero > /dev/null && '$binary' report --case $scratch/$short.db --format json"
+        echo "analyze '$dir'$more --format jsonl > $scratch/$short.jsonl && rdzvscope merge $scratch/$short.jsonl --format json"
+        echo "watch '$dir' --once --case $scratch/$short.db$more --exit-zero > /dev/null && rdzvscope report --case $scratch/$short.db --format json"
     done
     find "$@" -type f \( -name '*.dmesg*' -o -name '*.syslog' -o -name '*.log' -o -path '*/logs/*' \) | sort | while read -r file; do
         echo "oom '$file'"

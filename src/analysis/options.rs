@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::names::short;
 use crate::net::{Address, Network};
-use crate::oom::Zone;
+use crate::oom::{LogFields, Zone};
 use crate::protocol::tcpstore::server::Policy;
 use crate::stream::PortSet;
 use crate::time::Timestamp;
@@ -43,6 +43,8 @@ pub struct Options {
     pub log_zone: Option<Zone>,
     /// The same for single hosts.
     pub host_zones: Vec<(String, Zone)>,
+    /// Names of fields in logs that are JSON.
+    pub log_fields: LogFields,
     /// Ports whose listeners are taken for stores until they show otherwise.
     pub ports: PortSet,
     /// Ports of NCCL bootstrap roots.
@@ -94,6 +96,7 @@ impl Default for Options {
             boot: Vec::new(),
             log_zone: None,
             host_zones: Vec::new(),
+            log_fields: LogFields::default(),
             ports: DEFAULT_PORTS.into_iter().collect(),
             nccl_ports: PortSet::default(),
             window: 120.0,

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::listed::{communicator, listener, listener_id, nccl_listeners, pairs};
-use super::roll;
+use super::job_rows;
+use super::listener_rows::{communicator, listener, listener_id, nccl_listeners, pairs};
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule};
-use crate::incident::chance::in_words;
+use crate::incident::coincidence::in_words;
 use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
-use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
+use crate::oom::{LogSummary, OomEvent, OomKind as Kind, TimeSource, WorkloadKind as Kindred};
 use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::report::escape::clean;
@@ -20,7 +20,7 @@ use crate::report::model::{
     ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
-use crate::words::{Cause, CoverageLevel, InputKind, OomKind, Outcome, WorkloadKind};
+use crate::vocabulary::{Cause, CoverageLevel, InputKind, OomKind, Outcome, WorkloadKind};
 
 /// Names of hosts, processes and files in a report are at most this wide.
 const NAME: usize = 256;
@@ -102,11 +102,11 @@ pub(super) fn report(m: Material<'_>) -> Report {
             .chain(pairs(&m))
             .chain(nccl_listeners(&m))
             .collect(),
-        jobs: m.jobs.iter().map(|j| roll::job(&m, j)).collect(),
+        jobs: m.jobs.iter().map(|j| job_rows::job(&m, j)).collect(),
         communicators: m.network.communicators.iter().map(communicator).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
-        oom_events: m.events.iter().map(oom_event).collect(),
+        oom_events: m.events.iter().chain(m.undated).map(oom_event).collect(),
         incidents: m.incidents.iter().map(|i| incident(&m, i)).collect(),
         totals: totals(&m),
         clocks: m.clocks.clone(),
@@ -129,7 +129,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
-    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || !m.network.listeners.is_empty();
+    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || m.network.is_spoken();
     if !spoken && !m.captures.is_empty() {
         let ports: Vec<String> = m.options.ports.iter().map(|p| p.to_string()).take(12).collect();
         report.notes.push(format!(
@@ -262,7 +262,7 @@ fn label(m: &Material<'_>, source: Address) -> Option<String> {
     m.options.label_of(source).or_else(|| m.names.host(source)).map(text)
 }
 
-fn scan(m: &Material<'_>, s: &super::quiet::Scan) -> Scan {
+fn scan(m: &Material<'_>, s: &super::scans::Scan) -> Scan {
     Scan {
         id: s.id.clone(),
         source: ScanSource {
@@ -388,12 +388,17 @@ fn outcome_alone(outcome: Outcome) -> Effect {
     Effect { outcome, blocks_server: outcome == Outcome::Waits, ..Effect::default() }
 }
 
+/// How far a time may be off whose year is a guess.
+const YEAR_SECONDS: f64 = 366.0 * 86_400.0;
+
 fn oom_event(e: &OomEvent) -> OomEventOut {
+    let timed = e.time_kind != TimeSource::None;
+    let guessed = e.time_source.contains("year guessed");
     OomEventOut {
         id: e.id.clone(),
         host: e.host.as_deref().map(text),
-        time: Some(e.time),
-        uncertainty_seconds: Some(e.uncertainty_nanos as f64 / 1e9),
+        time: timed.then_some(e.time),
+        uncertainty_seconds: timed.then(|| if guessed { YEAR_SECONDS } else { e.uncertainty_nanos as f64 / 1e9 }),
         kind: match e.kind {
             Kind::Host => OomKind::Host,
             Kind::Cgroup => OomKind::Cgroup,
@@ -411,13 +416,25 @@ fn oom_event(e: &OomEvent) -> OomEventOut {
                 Kindred::Pod => WorkloadKind::Pod,
                 Kindred::Unit => WorkloadKind::Unit,
                 Kindred::Container => WorkloadKind::Container,
+                Kindred::Job => WorkloadKind::Job,
             },
             id: Some(text(&w.id)),
             name: w.name.as_deref().map(text),
             namespace: w.namespace.as_deref().map(text),
         }),
         sources: e.sources.iter().map(|s| LogLine { path: text(&s.path), line: Some(s.line) }).collect(),
-        time_source: Some(e.time_source.to_string()),
+        time_source: Some(e.time_kind.name().to_string()),
+        time_basis: Some(e.time_source.to_string()),
+        at_or_after: e.at_or_after,
+        boot_seconds: e.boot_nanos.map(|n| n as f64 / 1e9),
+        told_by: e.told_by.map(|t| t.name().to_string()),
+        writer: e.writer.as_deref().map(text),
+        limit_cgroup: e.limit_cgroup.as_deref().map(text),
+        limit_bytes: e.limit_bytes,
+        usage_bytes: e.usage_bytes,
+        occurrences: e.occurrences,
+        path: e.sources.first().map(|s| text(&s.path)),
+        line: e.sources.first().map(|s| s.line),
     }
 }
 

@@ -1,14 +1,15 @@
 //! `rdzvscope oom`: the kills in logs, without captures.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
 
 use super::args;
 use super::exit::Exit;
-use super::output::{Format, OutputArgs, complain};
+use super::flags::ClockArgs;
+use super::output::{Format, OutputArgs, complain, shown};
 use crate::analysis::{Named, Options, analyze};
-use crate::oom::Zone;
-use crate::time::Timestamp;
+use crate::report::kills;
+use crate::report::model::Report;
+use anyhow::Context;
 
 /// Lines that were not understood, shown of each log.
 const EXAMPLES: usize = 100;
@@ -16,75 +17,32 @@ const EXAMPLES: usize = 100;
 /// Arguments of `oom`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  rdzvscope oom /var/log/kern.log\n  dmesg --time-format iso > n1.dmesg; rdzvscope oom n1=n1.dmesg"
+    after_help = "Examples:\n  rdzvscope oom /var/log/kern.log\n  journalctl -k -o json | rdzvscope oom -\n  dmesg --time-format iso > n1.dmesg; rdzvscope oom n1=n1.dmesg"
 )]
 pub(super) struct Args {
-    /// Logs, or directories of logs; HOST= names the host it is of
+    /// Logs, or directories of logs; HOST= names the host it is of; - is standard input
     #[arg(value_name = "[HOST=]LOG", required = true, value_parser = args::named)]
     logs: Vec<Named>,
-    /// Names of addresses: /etc/hosts, ip addr, kubectl or scontrol output, an inventory
-    #[arg(long, value_name = "FILE")]
-    hosts: Vec<PathBuf>,
-    /// When a host booted; or a file of such lines
-    #[arg(long, value_name = "HOST=TIME|FILE", value_parser = args::boots)]
-    boot: Vec<std::vec::Vec<(String, Timestamp)>>,
-    /// Zone of log times that name none
-    #[arg(long, value_name = "[HOST=]ZONE", value_parser = args::zone)]
-    log_tz: Vec<(Option<String>, Zone)>,
+    #[command(flatten)]
+    clocks: ClockArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 /// Runs it.
 pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
-    let mut options = Options {
-        oom: a.logs,
-        hosts: a.hosts,
-        boot: a.boot.into_iter().flatten().collect(),
-        examples: EXAMPLES,
-        ..Options::default()
-    };
-    for (host, zone) in a.log_tz {
-        match host {
-            Some(host) => options.host_zones.push((host, zone)),
-            None => options.log_zone = Some(zone),
-        }
+    let options =
+        Options { oom: a.logs, hosts: a.clocks.hosts.clone(), examples: EXAMPLES, ..a.clocks.setup().options()? };
+    let mut analysis = analyze(&options);
+    // A log is named for its host by its argument here.
+    for warning in analysis.report.inputs.iter_mut().flat_map(|i| &mut i.warnings) {
+        *warning = warning.replace("--oom HOST=PATH", "HOST=PATH");
     }
-    let analysis = analyze(&options);
     let report = &analysis.report;
-    if a.output.format == Format::Table && a.output.output.is_none() && !a.output.quiet {
-        let mut out = std::io::stdout().lock();
-        for e in &report.oom_events {
-            writeln!(
-                out,
-                "{}  {:<16} {:<9} {} pid {} total-vm {}  {}",
-                e.time.map_or_else(|| "(no time)".to_string(), |t| t.to_rfc3339()),
-                e.host.as_deref().unwrap_or("(host unknown)"),
-                e.kind,
-                e.process.as_deref().unwrap_or("?"),
-                e.pid.map_or_else(|| "?".to_string(), |p| p.to_string()),
-                e.total_vm_bytes.map_or_else(|| "?".to_string(), |b| format!("{} kB", b / 1024)),
-                e.sources.iter().map(|s| format!("{}:{}", s.path, s.line.unwrap_or(0))).collect::<Vec<_>>().join(" ")
-            )?;
-        }
-        for input in &report.inputs {
-            for w in &input.warnings {
-                writeln!(out, "{}: {w}", input.path)?;
-            }
-            if input.not_understood.unwrap_or(0) > 0 {
-                writeln!(
-                    out,
-                    "{}: {} lines look like an OOM and were not understood",
-                    input.path,
-                    input.not_understood.unwrap_or(0)
-                )?;
-            }
-        }
-        for note in &report.notes {
-            writeln!(out, "{note}")?;
-        }
-    } else {
-        a.output.write(report)?;
+    match a.output.format {
+        _ if a.output.quiet && a.output.output.is_none() => {}
+        Format::Json | Format::Jsonl | Format::Html => a.output.write(report)?,
+        form => rows(report, form, &a.output)?,
     }
     for input in report.inputs.iter() {
         if let Some(error) = &input.error {
@@ -92,4 +50,21 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::of(false, analysis.trouble, analysis.nothing_read, false, false))
+}
+
+/// Writes a row a kill.
+fn rows(report: &Report, form: Format, output: &OutputArgs) -> anyhow::Result<()> {
+    let redacted = output.redact.veil()?.map(|veil| crate::report::redacted(report, &veil));
+    let report = redacted.as_ref().unwrap_or(report);
+    let mut out: Box<dyn Write> = match &output.output {
+        Some(path) => Box::new(std::fs::File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?),
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut out = BufWriter::new(&mut out);
+    match form {
+        Format::Csv => kills::write_csv(report, &mut out)?,
+        Format::Markdown => kills::write_markdown(report, &mut out)?,
+        _ => kills::write_table(report, &mut out)?,
+    }
+    Ok(out.flush()?)
 }

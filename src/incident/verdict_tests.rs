@@ -7,7 +7,7 @@ use crate::protocol::listener::{Candidate, Death, KnownBy, Listener};
 use crate::protocol::tcpstore::Dialect;
 use crate::protocol::tcpstore::server::{Backend, Policy};
 use crate::stream::{Activity, PacketRef};
-use crate::words::{CoverageLevel, Outcome, Severity};
+use crate::vocabulary::{CoverageLevel, Outcome, Severity};
 
 const CLAIM: u64 = 962_696_183_808;
 const PORT: u16 = 29500;
@@ -58,29 +58,11 @@ fn kill(n: u8, time: f64, total_vm: Option<u64>) -> OomEvent {
         time: at(time),
         uncertainty_nanos: 1000,
         time_source: "test",
-        time_is_assumed: false,
-        alternative_time: None,
-        kind: OomKind::Host,
         process: Some("python3".into()),
         pid: Some(1),
         total_vm_bytes: total_vm,
-        anon_rss_bytes: None,
-        file_rss_bytes: None,
-        shmem_rss_bytes: None,
-        uid: None,
-        oom_score: None,
-        oom_score_adj: None,
-        cgroup: None,
-        limit_cgroup: None,
-        constraint: None,
-        invoked_by: None,
-        reaped_at: None,
-        host_memory_bytes: None,
-        host_swap_bytes: None,
-        workload: None,
         occurrences: 1,
-        sources: Vec::new(),
-        more_sources: 0,
+        ..OomEvent::default()
     }
 }
 

@@ -16,7 +16,7 @@ const HOSTS: usize = 4096;
 pub(crate) const LINES: usize = 64;
 
 #[derive(Default)]
-struct Open {
+struct PendingKill {
     /// `invoked` and the dump after it, not yet followed by a victim.
     context: Option<OomSighting>,
     /// `oom-kill:` not yet followed by `Killed process`.
@@ -27,7 +27,7 @@ struct Open {
 /// What is open, by host, and what is done.
 #[derive(Default)]
 pub(crate) struct Assembly {
-    open: BTreeMap<Option<String>, Open>,
+    open: BTreeMap<Option<String>, PendingKill>,
     done: Vec<OomSighting>,
 }
 
@@ -67,6 +67,11 @@ impl Assembly {
         let open = self.open.entry(sighting.host.clone()).or_default();
         match sighting.role {
             Role::Report => self.done.push(sighting),
+            // A panic ends what an allocation began.
+            Role::Invoked if sighting.facts.invoked_by.is_none() => match &mut open.context {
+                Some(context) if near(context, &sighting) => absorb(context, sighting),
+                _ => self.done.extend(open.context.replace(sighting)),
+            },
             Role::Invoked => self.done.extend(open.context.replace(sighting)),
             Role::Dump => match &mut open.context {
                 Some(context) if near(context, &sighting) => absorb(context, sighting),

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 impl Scanner {
     /// The best time that the line gives; what is missing is noted for the warnings.
     pub(super) fn time(&mut self, host: Option<&str>, peeled: &Peeled<'_>, saying: &Saying) -> Option<EventTime> {
-        let printed = saying.stamp.or(peeled.stamp);
+        let printed = saying.stamp.or(peeled.stamp).map(|(stamp, clock)| (stamp, saying.clock.unwrap_or(clock)));
         let given = peeled.boot.and(self.options.boot_of(host));
         let collected = if given.is_none() { host.and_then(|h| self.collected.kernel_epoch(h)) } else { None };
         if let Some((boot, source)) = given.map(|b| (b, "--boot")).or(collected.map(|b| (b, "collected"))) {

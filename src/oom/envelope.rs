@@ -72,6 +72,11 @@ impl Envelope {
         self.names = Some(names);
     }
 
+    /// Whether the head of a block is being read, of which every line must be seen.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.rule, Rule::None)
+    }
+
     /// Peels one line; `None` when the line belongs to the envelope itself.
     pub(crate) fn peel<'a>(&mut self, line: &'a [u8]) -> Option<Enclosed<'a>> {
         let ruled = !matches!(self.rule, Rule::None);

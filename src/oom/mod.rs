@@ -26,11 +26,11 @@ mod prefix;
 mod reason;
 mod scanner;
 mod sheet;
-mod span;
 mod stamp;
 mod summary;
 mod teller;
 mod text;
+mod time_range;
 mod workload;
 mod zone;
 

@@ -9,7 +9,7 @@ use super::object::{self, Context, Found, Record, document};
 use super::options::Options;
 use super::prefix::{self, Peeled, Writer};
 use super::sheet::{Sheets, Told, counter, export, list};
-use super::span::{LogSpan, year_of};
+use super::time_range::{LogSpan, year_of};
 use super::stamp::Stamp;
 use super::summary::{LogSummary, NotUnderstood};
 use super::teller::{self, Saying};
@@ -65,6 +65,14 @@ struct Document {
     text: Option<Vec<u8>>,
     /// The number of its first line.
     number: u64,
+}
+
+/// An object of JSON that ends a line of text.
+fn embedded(message: &[u8]) -> Option<&[u8]> {
+    let message = message.trim_ascii_end();
+    let at = text::find(message, b"{\"").filter(|_| message.ends_with(b"}"))?;
+    let before = at.checked_sub(1).and_then(|i| message.get(i));
+    before.is_none_or(u8::is_ascii_whitespace).then(|| message.get(at..)).flatten()
 }
 
 /// Reads one log.
@@ -155,6 +163,7 @@ impl Scanner {
             && self.documents.is_empty()
             && self.minute.is_none()
             && !self.sheets.is_open()
+            && !self.envelope.is_open()
     }
 
     /// Lines that hold nothing that matters were passed over.
@@ -272,14 +281,15 @@ impl Scanner {
         if let Some(around) = around {
             around.surround(&mut peeled);
         }
-        if peeled.message.starts_with(b"{\"") && around.is_none() {
-            let message = peeled.message.to_vec();
-            let head = peeled.owned();
-            return self.json(number, whose, &message, Some(&head));
-        }
         self.relative(line, &mut peeled);
         if let Some(reading) = counter::reading(&peeled.message, whose.file.as_deref()) {
             return self.counted(number, whose, &peeled, &reading);
+        }
+        if let Some(object) = embedded(&peeled.message).filter(|_| around.is_none()) {
+            let (object, head) = (object.to_vec(), peeled.clone().owned());
+            if self.objects(number, whose, &object, Some(&head)) == Some(true) {
+                return;
+            }
         }
         match teller::understand(&peeled) {
             Some(saying) => self.add(number, whose, &peeled, saying),
@@ -360,6 +370,16 @@ impl Scanner {
             self.documents_lost += 1;
             return;
         }
+        match self.objects(number, whose, text, head) {
+            None if prefilter::must_matter(text) => self.not_understood(number, text, reason::BAD_JSON),
+            // An object of another program's log that quotes the kernel; `"OOMKilled":false` is none.
+            Some(false) if prefilter::quotes_kernel(text) => self.not_understood(number, text, reason::UNKNOWN_JSON),
+            _ => {}
+        }
+    }
+
+    /// Reads the objects of a text: whether any was of a known form; `None` where the text is no JSON.
+    fn objects(&mut self, number: u64, whose: &Whose, text: &[u8], head: Option<&Peeled<'static>>) -> Option<bool> {
         let mut known = false;
         let fields = self.options.fields.clone();
         let read = document::objects(text, &mut |object| {
@@ -378,12 +398,7 @@ impl Scanner {
             }
             known |= object::walk(object, &fields, &mut |found| self.found(number, whose, found, head));
         });
-        // An object of another program's log that quotes the kernel; `"OOMKilled":false` is none.
-        if read.is_err() && prefilter::must_matter(text) {
-            self.not_understood(number, text, reason::BAD_JSON);
-        } else if !known && prefilter::quotes_kernel(text) {
-            self.not_understood(number, text, reason::UNKNOWN_JSON);
-        }
+        read.is_ok().then_some(known)
     }
 
     fn found(&mut self, number: u64, whose: &Whose, found: Found<'_>, head: Option<&Peeled<'static>>) {

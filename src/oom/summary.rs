@@ -73,7 +73,7 @@ impl Scanner {
             );
         }
         let n = self.without_year;
-        say(n, format!("{n} OOM lines have no year, and no capture or --since says which: listed without a time"));
+        say(n, format!("{n} OOM lines have no year, and nothing says which: listed without a time"));
         let n = self.without_time;
         say(n, format!("{n} OOM lines have no time at all: listed without one"));
         let n = self.out_of_range;
@@ -82,8 +82,8 @@ impl Scanner {
         say(n, format!("{n} OOM lines lie in an hour that the zone lives twice: the earlier instant is taken"));
         let year = match (self.span.dated, self.options.near.or(self.options.written)) {
             (Some(_), _) => "taken from other lines of the log",
-            (None, Some(_)) if self.options.near.is_some() => "the one nearest to the captures or to --since",
-            _ => "guessed as the latest that the file's date allows; --since TIME says it better",
+            (None, Some(_)) if self.options.near.is_some() => "the one nearest to the captures",
+            _ => "a guess, the latest that the file's own date allows",
         };
         say(u64::from(self.year_guessed), format!("times have no year: it is {year}"));
         say(

@@ -42,7 +42,10 @@ pub(super) fn event(object: &Value) -> Option<(Peeled<'static>, Saying)> {
         return None;
     }
     let nanos = object.get("timeNano").and_then(Value::as_i64).map(|n| Stamp::Absolute { at: Timestamp(n), unit: 1 });
-    let seconds = || object.get("time").and_then(|t| stamp::any(t.to_string().as_bytes())).map(|(s, _)| s);
+    let seconds = || {
+        let at = object.get("time").and_then(Value::as_i64)?.checked_mul(SECOND)?;
+        Some(Stamp::Absolute { at: Timestamp(at), unit: SECOND })
+    };
     let text = || string(object, &["Time"]).and_then(|t| stamp::any(t.as_bytes())).map(|(s, _)| s);
     let id = string(object, &["Actor", "ID"]).or_else(|| string(object, &["id"])).or_else(|| string(object, &["ID"]));
     let name = string(object, &["Actor", "Attributes", "name"]).or_else(|| string(object, &["Name"]));

@@ -39,6 +39,14 @@ impl std::str::FromStr for LogFields {
     }
 }
 
+impl std::fmt::Display for LogFields {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [("message", &self.message), ("time", &self.time), ("host", &self.host)];
+        let given: Vec<String> = parts.iter().filter_map(|(k, v)| Some(format!("{k}={}", v.as_ref()?))).collect();
+        f.write_str(&given.join(","))
+    }
+}
+
 const MESSAGES: [&str; 22] = [
     "message", "MESSAGE", "msg", "log", "textPayload", "line", "_raw", "body", "Body", "short_message", "full_message",
     "SyslogMessage", "@message", "Message", "event.original", "original", "content", "text", "rawmsg", "raw_message", "entry", "_msg",

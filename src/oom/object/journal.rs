@@ -59,11 +59,11 @@ impl Record {
     pub(crate) fn writer(&self) -> Option<&str> {
         match (self.transport.as_deref(), self.identifier.as_deref()) {
             (Some("kernel"), _) | (None, Some("kernel")) => Some("kernel"),
-            (Some("journal" | "driver"), Some(name)) | (None, Some(name)) => Some(name),
-            (Some("syslog" | "stdout"), Some("kernel" | "systemd" | "systemd-oomd")) => Some("a process that calls itself so"),
-            (Some(_), Some(name)) => Some(name),
-            (Some(transport), None) => Some(transport),
-            (None, None) => None,
+            // Only the kernel's transport is its own; only systemd itself speaks journald's protocol in its name.
+            (Some(_), Some("kernel")) => Some("a process that calls itself kernel"),
+            (Some("syslog" | "stdout"), Some("systemd" | "systemd-oomd")) => Some("a process that calls itself systemd"),
+            (_, Some(name)) => Some(name),
+            (transport, None) => transport,
         }
     }
 }

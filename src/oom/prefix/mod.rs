@@ -88,7 +88,7 @@ pub(crate) struct Peeled<'a> {
     pub(crate) contained: bool,
     pub(crate) message: Cow<'a, [u8]>,
     /// What was taken last may be followed by the name of a host.
-    open: bool,
+    pub(crate) open: bool,
 }
 
 impl<'a> Peeled<'a> {
@@ -142,7 +142,8 @@ pub(crate) fn peel<'a>(line: &'a [u8], labels: &Labels) -> Peeled<'a> {
         rest = after.trim_ascii_start();
     }
     // Words that no part explains may stand before the kernel's own; a time among them is the line's.
-    if let Some(at) = prefilter::kernel_words(rest).filter(|at| *at > 0 && rest.get(at - 1) == Some(&b' ')) {
+    let json = rest.trim_ascii_end().ends_with(b"}") && text::has(rest, b"{\"");
+    if let Some(at) = prefilter::kernel_words(rest).filter(|at| *at > 0 && rest.get(at - 1) == Some(&b' ') && !json) {
         let (before, message) = rest.split_at_checked(at).unwrap_or((&[], rest));
         let starts = before.iter().enumerate().filter(|(_, b)| matches!(b, b' ' | b'\t' | b'"' | b'(' | b'[' | b'=')).take(32);
         let stamp = starts.filter_map(|(at, _)| super::stamp::any(before.get(at + 1..)?)).next();

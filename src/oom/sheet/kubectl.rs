@@ -6,7 +6,7 @@ use super::super::format::Format;
 use super::super::object::kubernetes::{LATE, message};
 use super::super::options::Clock;
 use super::super::prefix::Peeled;
-use super::super::stamp::{self, Stamp};
+use super::super::stamp;
 use super::super::teller::Saying;
 use super::super::text;
 use super::super::workload::{Workload, WorkloadKind};

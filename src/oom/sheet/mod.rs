@@ -34,8 +34,9 @@ impl Sheets {
     /// was written, to which ages in it refer.
     pub(crate) fn line(&mut self, number: u64, line: &[u8], written: Option<Timestamp>, told: &mut Vec<Told>) -> bool {
         // A unit's status holds lines of the journal, which are read as such too.
-        self.unit.line(number, line, told);
-        self.slurm.line(number, line, told) || self.kubectl.line(number, line, written, told)
+        self.unit.line(number, line, told)
+            || self.slurm.line(number, line, told)
+            || self.kubectl.line(number, line, written, told)
     }
 
     /// Whether a table or record is open whose lines must all be seen.

@@ -110,7 +110,7 @@ impl Accounts {
                 Some((Stamp::Local { at, .. }, _)) => Some(at),
                 _ => None,
             };
-            let earlier = at(&found).is_some_and(|f| at(&before).is_none_or(|b| f <= b));
+            let earlier = at(&found).is_some_and(|f| at(&before).is_none_or(|b| f < b));
             let (mut kept, other) = if earlier { (found, before) } else { (before, found) };
             kept.saying.host = kept.saying.host.or(other.saying.host);
             kept.lines.extend(other.lines);

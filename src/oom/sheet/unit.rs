@@ -26,12 +26,14 @@ impl Status {
         self.pending.is_some()
     }
 
-    pub(super) fn line(&mut self, number: u64, line: &[u8], out: &mut Vec<Told>) {
+    /// Takes a line; says whether it was the status's own.
+    pub(super) fn line(&mut self, number: u64, line: &[u8], out: &mut Vec<Told>) -> bool {
         if let Some((told, left)) = &mut self.pending {
             let peeled = peel(line, &Labels::default());
             if let Some(host) = &peeled.host {
                 told.saying.host = text::name(host);
-                return self.finish(out);
+                self.finish(out);
+                return false;
             }
             *left -= 1;
             if *left == 0 {
@@ -41,14 +43,15 @@ impl Status {
         let marked = ["● ", "× ", "○ ", "* "].iter().find_map(|m| line.strip_prefix(m.as_bytes()));
         if let Some(rest) = marked {
             self.unit = Some(text::word(rest).0).filter(|u| u.contains(&b'.')).map(<[u8]>::to_vec);
-            return self.finish(out);
+            self.finish(out);
+            return true;
         }
-        let Some(unit) = &self.unit else { return };
-        let Some((_, since)) = text::cut(line, b"(Result: oom-kill) since ") else { return };
-        let Some(facts) = unit_facts(unit) else { return };
+        let Some(facts) = self.unit.as_deref().and_then(unit_facts) else { return false };
+        let Some((_, since)) = text::cut(line, b"(Result: oom-kill) since ") else { return false };
         let stamp = stamp::any(since).map(|(stamp, _)| (stamp, ENDED));
         let peeled = Peeled { format: Some(Format::Plain), stamp, ..Peeled::default() };
         self.pending = Some((Told { lines: vec![number], peeled, saying: Saying::report(ToldBy::Systemd, facts) }, LINES));
+        true
     }
 
     pub(super) fn finish(&mut self, out: &mut Vec<Told>) {

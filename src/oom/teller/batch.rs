@@ -8,7 +8,7 @@ use super::super::workload::{Workload, WorkloadKind};
 use super::{Saying, between};
 
 /// The end of a job, in whole seconds, after the kill.
-pub(crate) const ENDED: Clock = Clock { from: "accounting, end of the job", floor: 1_000_000_000, after: false };
+const ENDED: Clock = Clock { from: "accounting, end of the job", floor: 1_000_000_000, after: false };
 
 fn job(id: &[u8]) -> Option<Workload> {
     Some(Workload::new(WorkloadKind::Job, text::name(id)?))
@@ -32,7 +32,8 @@ pub(super) fn pbs(message: &[u8]) -> Option<Saying> {
         let rest = parts.next()?;
         let status = cut(rest, b"Exit_status=").map(|(_, s)| s.split(|b| *b == b' ').next().unwrap_or_default())?;
         let host = cut(rest, b"exec_host=").and_then(|(_, h)| h.split(|b| matches!(b, b'/' | b' ')).next());
-        return matches!(status, b"-26" | b"-27").then(|| saying(job(second), host));
+        let ended = Saying { clock: Some(ENDED), ..saying(job(second), host) };
+        return matches!(status, b"-26" | b"-27").then_some(ended);
     }
     let _class = parts.next()?;
     let (id, rest) = (parts.next()?, parts.next()?);

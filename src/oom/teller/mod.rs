@@ -27,12 +27,14 @@ pub(crate) struct Saying {
     pub(crate) host: Option<String>,
     /// The time that the message itself tells.
     pub(crate) stamp: Option<(Stamp, Clock)>,
+    /// How good the line's time is for the kill, where that is another than its form has.
+    pub(crate) clock: Option<Clock>,
     pub(crate) told_by: Option<ToldBy>,
 }
 
 impl Saying {
     pub(crate) fn new(role: Role, facts: Facts) -> Self {
-        Saying { role, facts, host: None, stamp: None, told_by: None }
+        Saying { role, facts, host: None, stamp: None, clock: None, told_by: None }
     }
 
     /// A report after the fact, by `told_by`.
