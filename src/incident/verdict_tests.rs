@@ -85,6 +85,8 @@ fn listener(n: u8, active: &[f64], died: Option<f64>) -> Listener {
         last_seen: Some(at(1e6)),
         death,
         deaths: death.into_iter().collect(),
+        restarts: Vec::new(),
+        last_accept: None,
         activity,
     }
 }
@@ -102,7 +104,7 @@ impl Case {
         let mut watch = Watch::default();
         for n in 1..=9 {
             names.add(&format!("n{n}"), host(n).address);
-            let w = HostWatch { from: at(0.0), to: at(1e6), own: true, drops: None, gaps: 0 };
+            let w = HostWatch { from: at(0.0), to: at(1e6), own: true, one_way: false, drops: None, gaps: 0 };
             watch.by_address.insert(host(n).address, vec![w]);
         }
         incidents(&Evidence {

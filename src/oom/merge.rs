@@ -152,6 +152,7 @@ impl Groups {
             let (mine, has) = (&s.facts, |f: fn(&Facts) -> bool| members().any(|m| f(&m.facts)));
             mine.invoked_by.is_some() && !has(|f| f.invoked_by.is_some())
                 || mine.host_memory.is_some() && !has(|f| f.host_memory.is_some())
+                || mine.limit_bytes.is_some() && !has(|f| f.limit_bytes.is_some())
                 || mine.host_swap.is_some() && !has(|f| f.host_swap.is_some())
                 || mine.limit_cgroup.is_some() && !has(|f| f.limit_cgroup.is_some())
                 || mine.score.is_some() && !has(|f| f.score.is_some())

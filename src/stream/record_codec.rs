@@ -20,12 +20,6 @@ impl<'a> Take<'a> {
         Some(*head)
     }
 
-    pub(crate) fn slice(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(head)
-    }
-
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(|[b]| b)
     }
@@ -78,6 +72,9 @@ fn put_moment(out: &mut Vec<u8>, m: OptionalTime) {
 }
 
 impl FlowRecord {
+    /// Bytes of a record as it is kept.
+    pub(crate) const STORED_BYTES: usize = 158;
+
     /// The record as bytes. The first payload bytes are not among them, nor the slot of a flow that is decoded.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(192);
@@ -227,6 +224,7 @@ mod tests {
             heads: None,
         };
         let bytes = r.to_bytes();
+        assert_eq!(bytes.len(), FlowRecord::STORED_BYTES);
         let back = FlowRecord::from_bytes(&mut Take(&bytes)).unwrap();
         assert_eq!(format!("{r:?}"), format!("{back:?}"));
         // What was kept before the client's packet was is read too.

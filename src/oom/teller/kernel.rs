@@ -252,6 +252,7 @@ mod tests {
             facts(b"pt tcp store invoked oom-killer: gfp_mask=0x0, order=0").invoked_by.as_deref(),
             Some("pt tcp store")
         );
+        assert_eq!(facts(b"memory: usage 337920kB, limit 337920kB, failcnt 288").limit_bytes, Some(337_920 << 10));
         assert_eq!(facts(b"6291358 pages RAM").host_memory, Some(6_291_358 * 4096));
         assert_eq!(facts(b"Total swap = 8kB").host_swap, Some(8192));
         assert_eq!(
