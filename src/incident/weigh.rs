@@ -67,7 +67,8 @@ pub(super) fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: 
         let writer = event.writer.as_deref().unwrap_or("a process");
         s.hold(format!("only {writer} tells of the kill, in a line that any local user could have written"));
     }
-    if event.time_kind == TimeSource::DerivedYear && event.time_is_assumed {
+    // A year that the captures give is tried by what they show, as every assumption; one of the file's date is a guess.
+    if event.time_kind == TimeSource::DerivedYear && event.time_source.contains("guessed") {
         s.hold(format!("the line of the kill has no year ({})", event.time_source));
     } else if event.time_is_assumed && (t.fit != Fit::Fits || part.died.is_none()) {
         s.hold(format!("the time of the kill rests on an assumption ({})", event.time_source));

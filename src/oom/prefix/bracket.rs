@@ -66,7 +66,10 @@ fn time(inner: &[u8]) -> Option<(Option<(Stamp, Format)>, &[u8])> {
         return Some((None, rest.strip_prefix(b"]")?));
     }
     let (found, format, rest) = match stamp::boot(inner) {
-        Some((stamp, rest)) if text::number(bare).is_none_or(|(_, r)| bare.len() - r.len() < 10) => {
+        // Ten digits and more are seconds since 1970; a point behind the fraction is an address.
+        Some((stamp, rest))
+            if text::number(bare).is_none_or(|(_, r)| bare.len() - r.len() < 10) && !rest.starts_with(b".") =>
+        {
             (stamp, Format::DmesgRaw, rest)
         }
         _ => {

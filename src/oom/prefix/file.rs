@@ -59,7 +59,11 @@ pub(crate) fn host_of_file(path: &[u8], names: Option<&Names>) -> Option<String>
     if let Some(known) = names.and_then(|names| parts().find_map(|p| names.of_file(p))) {
         return Some(known.to_owned());
     }
-    let stem = |p: &str| p.split('.').next().unwrap_or_default().to_owned();
+    let stem = |p: &str| {
+        let parts: Vec<&str> = p.splitn(5, '.').take(4).collect();
+        let address = Some(parts.join(".")).filter(|a| a.parse::<std::net::Ipv4Addr>().is_ok());
+        address.unwrap_or_else(|| parts.first().copied().unwrap_or_default().to_owned())
+    };
     let usable = |s: &String| is_host(s) && !EVERYWHERE.iter().any(|e| e.eq_ignore_ascii_case(s));
     let system = ["/sys/", "/proc/", "/var/log/pods/"].iter().any(|p| path.starts_with(p));
     parts().map(stem).find(usable).filter(|_| !system)

@@ -57,8 +57,9 @@ impl Output {
     pub(super) fn line(&mut self, number: u64, line: &[u8], written: Option<Timestamp>, out: &mut Vec<Told>) -> bool {
         if let Some((key, value)) = text::cut(line, b":")
             && key.len() < 40
+            && self.field(number, line, key, value.trim_ascii(), out)
         {
-            self.field(number, line, key, value.trim_ascii(), out);
+            return true;
         }
         if self.heading(line) {
             return true;
@@ -111,22 +112,25 @@ impl Output {
         Some((peeled(when, written), saying))
     }
 
-    /// A line `Key: value` of a description.
-    fn field(&mut self, number: u64, line: &[u8], key: &[u8], value: &[u8], out: &mut Vec<Told>) {
+    /// A line `Key: value` of a description; says whether it was one that matters here alone.
+    fn field(&mut self, number: u64, line: &[u8], key: &[u8], value: &[u8], out: &mut Vec<Told>) -> bool {
         if key == b"Name" && !value.is_empty() {
             self.described = Some(Described { name: owned(value), ..Described::default() });
             self.table = None;
-            return;
+            return true;
         }
-        let Some(d) = &mut self.described else { return };
+        let Some(d) = &mut self.described else { return false };
         let deep = line.iter().take_while(|b| **b == b' ').count();
         match (deep, key.trim_ascii()) {
             (0, b"Namespace") => d.namespace = owned(value),
             (0, b"Node") => d.node = owned(value.split(|b| *b == b'/').next().unwrap_or(value)),
             (2, name) if value.is_empty() => d.container = owned(name),
-            (4.., b"Reason") => d.killed = (value == b"OOMKilled").then_some(number),
+            (4.., b"Reason") => {
+                d.killed = (value == b"OOMKilled").then_some(number);
+                return d.killed.is_some();
+            }
             (4.., b"Finished") => {
-                let Some(at) = d.killed.take() else { return };
+                let Some(at) = d.killed.take() else { return false };
                 let workload = d.name.clone().map(|name| Workload {
                     name: Some(name.clone()),
                     namespace: d.namespace.clone(),
@@ -141,6 +145,7 @@ impl Output {
             }
             _ => {}
         }
+        false
     }
 }
 
