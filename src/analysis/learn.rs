@@ -94,7 +94,7 @@ pub fn learn(options: &Options) -> Knowledge {
         }
     }
     known.nothing_read = !reading.read.values().any(|r| r.summary.is_some());
-    known.pairs = reading.lessons.pairs.keys().copied().collect();
+    known.pairs = super::protocols::of(&reading.listeners, Protocol::Gloo);
     let gathered =
         dedup::gather(&reading.sets, &super::protocols::of(&reading.listeners, Protocol::Tcpstore), &known.names);
     for listener in dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &known.names) {

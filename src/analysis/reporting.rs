@@ -140,7 +140,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
             "No stream of a known protocol was seen: nobody spoke to a listener as a store client does, on any port, and \
              was answered{}.",
             if m.listeners.is_empty() {
-                format!("; ports {} saw no connection either", ports.join(", "))
+                format!("; no connection to ports {} was opened or answered (one from before the captures may go on unseen)", ports.join(", "))
             } else {
                 "; listeners are taken for stores by their port alone".to_string()
             }
@@ -356,7 +356,7 @@ fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
             probe: s.probe.map(str::to_string),
         }),
         effects: f.effects.iter().map(effect).collect(),
-        effect: f.effect.as_ref().map(effect).or_else(|| f.listener_outcome.map(outcome_alone)),
+        effect: f.effect.as_ref().map(|e| held_effect(f, e)).or_else(|| f.listener_outcome.map(outcome_alone)),
         explanation: clean(f.explanation.as_bytes(), 1200),
         remedy: rule(remedied(m, f)).map(|r| r.remedy.to_string()),
         evidence: f.evidence.iter().map(|e| clean(e.as_bytes(), 400)).collect(),
@@ -385,6 +385,15 @@ fn effect(e: &finding::Effect) -> Effect {
         blocks_server: e.blocks_server,
         condition: e.condition.clone(),
     }
+}
+
+/// The effect that holds: without a dialect where several do the same and it is open which of them it is.
+fn held_effect(f: &Finding, e: &finding::Effect) -> Effect {
+    let alike = |x: &finding::Effect| {
+        x.dialect != e.dialect && (x.outcome, x.allocates_bytes) == (e.outcome, e.allocates_bytes)
+    };
+    let open = f.dialect.is_none() && f.effects.iter().any(alike);
+    Effect { dialect: effect(e).dialect.filter(|_| !open), ..effect(e) }
 }
 
 /// The effect on a listener that is no store: what it does, without a claim.

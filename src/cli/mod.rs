@@ -31,6 +31,7 @@ mod stdin_file;
 mod stop;
 mod streams;
 mod watch;
+mod whose_word;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

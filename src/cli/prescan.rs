@@ -311,7 +311,7 @@ fn own(a: &Args, fleet: &Fleet, host: Host) -> anyhow::Result<Question> {
         [Case { name, act: Act::Segments(s) }] => {
             format!("Tried: {name}, {} bytes in {} segments", s.iter().map(Vec::len).sum::<usize>(), s.len())
         }
-        cases => format!("Tried: {} things", cases.len()),
+        cases => format!("Tried: {} payloads and ways to connect", cases.len()),
     };
     let board = Matrix::ask(cases, fleet, host, |_, _| true);
     Ok(Question { plan: None, board, what, notes, trouble })

@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
 use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
+use super::whose_word::accepted;
 use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
 use crate::disk::{SMALL_FILE, read_small};
@@ -57,7 +58,9 @@ pub(super) struct Common {
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let case = Case::open(&a.case, Mode::Read)?;
     let mut stored = case.load()?;
-    let setup = SiteFacts::of_evidence(&stored.setups)?.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
+    let (claimed, unused) = accepted(&stored.origins);
+    stored.notes.extend(unused);
+    let setup = claimed.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
     a.common.add_hosts(&mut stored)?;
     let mut analysis = analyze_stored(&options, stored).analysis;

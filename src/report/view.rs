@@ -141,6 +141,9 @@ pub(super) fn watched(host: &HostCoverage, times: &Times) -> String {
 pub(super) fn coverage(report: &Report) -> String {
     let c = &report.coverage;
     let mut text = format!("{} of {} OOM hosts observed", grouped(c.observed), grouped(c.oom_hosts));
+    if c.partial > 0 {
+        text.push_str(" throughout");
+    }
     for (n, how) in [(c.partial, "in part"), (c.not_observed, "not observed")] {
         if n > 0 {
             text.push_str(&format!(", {} {how}", grouped(n)));

@@ -171,12 +171,14 @@ fn survivors(h: &mut Html, incident: &Incident) {
 }
 
 fn odds(h: &mut Html, incident: &Incident) {
-    h.raw("<h3>By accident?</h3><p>");
+    h.raw("<h3>Could the times fit by accident?</h3><p>");
     match incident.chance.as_ref() {
         Some(c) => {
-            let rate = c.expected_per_year.map_or("unknown".to_string(), |n| format!("{n:.2e} a year"));
-            let method = c.method.as_deref().map_or(String::new(), |m| format!(" ({m})"));
-            h.text(&format!("Coincidences to be expected: {rate}{method}."));
+            let method = c.method.as_deref().unwrap_or_default();
+            h.text(&match c.expected_per_year {
+                Some(n) => format!("Kills so close together are to be expected {n:.2e} times a year ({method})."),
+                None => format!("How likely that is, is {method}."),
+            });
         }
         None => {
             h.text("Not estimated.");

@@ -195,7 +195,9 @@ impl Incident {
 impl IncidentHost {
     /// When its listener ended, or, in a split, when that failed: `trigger` tells.
     pub fn failed(&self, kind: IncidentKind, trigger: Option<&Finding>) -> Option<Timestamp> {
-        let of_split = trigger.filter(|_| kind == IncidentKind::NcclSplit).and_then(|f| f.failed_at);
+        let of_split = trigger
+            .filter(|_| matches!(kind, IncidentKind::NcclSplit | IncidentKind::GlooGroup))
+            .and_then(|f| f.failed_at);
         self.listener_died_at.or(of_split)
     }
 }

@@ -211,17 +211,11 @@ fn odds(page: &mut Page, incident: &Incident) {
     }
     page.gap();
     if let Some(chance) = &incident.chance {
-        let mut text = match chance.expected_per_year {
-            Some(n) if n.is_finite() && n >= 0.0 => format!("By accident: {}", odd(n)),
-            _ => "By accident: the odds are unknown".to_string(),
+        let method = chance.method.as_deref().map(t).unwrap_or_default();
+        let text = match chance.expected_per_year.filter(|n| n.is_finite() && *n >= 0.0) {
+            Some(n) => format!("Kills so close together by accident: {} ({method}).", odd(n)),
+            None => format!("How likely the times fit by accident is {method}."),
         };
-        if let Some(window) = chance.window_seconds {
-            text.push_str(&format!(", window {}", hard(&size::span(window))));
-        }
-        if let Some(method) = &chance.method {
-            text.push_str(&format!(" ({})", t(method)));
-        }
-        text.push('.');
         page.hang(&text, 0, 2);
     }
     for flag in &incident.settled_by {

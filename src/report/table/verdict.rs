@@ -42,6 +42,7 @@ fn what(incident: &Incident) -> String {
         IncidentKind::Oom => format!("OOM kills on {hosts}"),
         IncidentKind::NcclInit => format!("an NCCL communicator that never came up on {hosts}"),
         IncidentKind::NcclSplit => format!("an NCCL communicator split that failed on {hosts}"),
+        IncidentKind::GlooGroup => format!("a Gloo process group that failed on {hosts}"),
         IncidentKind::ListenerDeath if one_host => format!("the death of a listener on {hosts}"),
         IncidentKind::ListenerDeath => format!("the death of listeners on {hosts}"),
     }
@@ -67,7 +68,10 @@ fn cause(report: &Report, incident: &Incident) -> String {
     };
     let who = match incident.cause {
         Cause::Scan => "a scan",
-        Cause::VersionMismatch => "a client of another PyTorch or NCCL release (no scan)",
+        Cause::VersionMismatch if matches!(incident.kind, IncidentKind::Oom | IncidentKind::ListenerDeath) => {
+            "a client of another PyTorch release (no scan)"
+        }
+        Cause::VersionMismatch => "a client of another NCCL release (no scan)",
         Cause::ForeignClient => "a client that is none of the job's",
         Cause::LaunchMismatch => "a launch that disagrees with itself (no scan), with a rank",
         Cause::Unknown => "messages of unknown origin",
@@ -206,9 +210,9 @@ fn watched(page: &mut Page, report: &Report) {
     };
     let totals = &report.totals;
     text.push_str(&format!(
-        "; {}, {} packets, {}",
+        "; {}, {}, {}",
         count(report.captures.len(), "capture", "captures"),
-        grouped(totals.packets),
+        count(usize::try_from(totals.packets).unwrap_or(usize::MAX), "packet", "packets"),
         count(usize::try_from(totals.flows).unwrap_or(usize::MAX), "TCP flow", "TCP flows")
     ));
     let first = report.captures.iter().filter_map(|c| c.first).min();
