@@ -203,6 +203,10 @@ fn text_shape(path: &Path) -> Option<Shape> {
     match hosts::sniff(&text) {
         // Output of Ansible names hosts as its inventories do.
         Some(hosts::ListFormat::Ansible) if is_log() => Some(Shape::Log),
+        // An object a line is what `kubectl get events -w` prints, and no list of nodes.
+        Some(hosts::ListFormat::Kubernetes) if text.lines().take(2).all(|l| l.starts_with('{') && l.len() > 1) => {
+            Some(Shape::Log)
+        }
         Some(form) => Some(Shape::List(form)),
         // A long document may have its first kill beyond what was looked at.
         None => (is_log() || is_document(&text)).then_some(Shape::Log),
