@@ -7,6 +7,7 @@ use super::exit::Exit;
 use super::flags::ClockArgs;
 use super::output::{Format, OutputArgs, complain, shown};
 use crate::analysis::{Named, Options, analyze};
+use crate::disk::NewFile;
 use crate::report::kills;
 use crate::report::model::Report;
 use anyhow::Context;
@@ -39,7 +40,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
         *warning = warning.replace("--oom HOST=PATH", "HOST=PATH");
     }
     let report = &analysis.report;
-    match a.output.format {
+    match a.output.form() {
         _ if a.output.quiet && a.output.output.is_none() => {}
         Format::Json | Format::Jsonl | Format::Html => a.output.write(report)?,
         form => rows(report, form, &a.output)?,
@@ -56,15 +57,16 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
 fn rows(report: &Report, form: Format, output: &OutputArgs) -> anyhow::Result<()> {
     let redacted = output.redact.veil()?.map(|veil| crate::report::redacted(report, &veil));
     let report = redacted.as_ref().unwrap_or(report);
-    let mut out: Box<dyn Write> = match &output.output {
-        Some(path) => Box::new(std::fs::File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?),
-        None => Box::new(std::io::stdout().lock()),
+    let write = |out: &mut dyn Write| match form {
+        Format::Csv => kills::write_csv(report, out),
+        Format::Markdown => kills::write_markdown(report, out),
+        _ => kills::write_table(report, out),
     };
-    let mut out = BufWriter::new(&mut out);
-    match form {
-        Format::Csv => kills::write_csv(report, &mut out)?,
-        Format::Markdown => kills::write_markdown(report, &mut out)?,
-        _ => kills::write_table(report, &mut out)?,
-    }
-    Ok(out.flush()?)
+    let Some(path) = &output.output else {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        write(&mut out)?;
+        return Ok(out.flush()?);
+    };
+    let mut out = NewFile::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
+    write(&mut out).and_then(|()| out.finish()).with_context(|| format!("{}: cannot write", shown(path)))
 }

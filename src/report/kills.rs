@@ -21,7 +21,7 @@ const COLUMNS: [&str; 19] = [
 ///
 /// # Errors
 /// Whatever `out` fails with.
-pub fn write_csv(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub fn write_csv(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     csv::line(out, COLUMNS.map(Cow::Borrowed))?;
     for e in &report.oom_events {
         let text = |t: &Option<String>| csv::text(t.as_deref()).into_owned();
@@ -120,7 +120,7 @@ const HEADER: [&str; 9] = ["Host", "Time", "Time from", "Process", "Pid", "Size"
 ///
 /// # Errors
 /// Whatever `out` fails with.
-pub fn write_table(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub fn write_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if report.oom_events.is_empty() {
         let lines: u64 = report.inputs.iter().filter_map(|i| i.lines).sum();
         writeln!(out, "No OOM kill is told by the {lines} lines of {} log(s).", report.inputs.len())?;
@@ -153,7 +153,7 @@ pub fn write_table(report: &Report, out: &mut impl Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Whatever `out` fails with.
-pub fn write_markdown(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "| {} |", HEADER.join(" | "))?;
     writeln!(out, "|{}", " --- |".repeat(HEADER.len()))?;
     for e in &report.oom_events {
