@@ -14,7 +14,8 @@ type Kill = (&'static str, &'static str, Option<u64>, &'static str);
 
 fn oom(arguments: &[&str]) -> (Value, i32) {
     let output = command().arg("oom").args(arguments).args(["--format", "json"]).output().unwrap();
-    let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
+    let json = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
     assert_eq!(common::complaints(&json), Vec::<String>::new());
     (json, output.status.code().unwrap())
 }
@@ -38,24 +39,68 @@ const FORMS: [(&str, &[Kill]); 23] = [
     ("grep-rn.txt", &[("gpu-1", "2026-09-21T14:13:20", Some(2345), "kernel")]),
     ("journal-short-full.txt", &[("gpu-017", "2026-09-21T14:13:20", Some(26), "kernel")]),
     ("journal-short-monotonic.txt", &[("gpu-017", "123.456789", Some(28), "kernel")]),
-    ("journal.json-sse", &[("n1", "2026-09-21T14:13:20", Some(11), "kernel"), ("n2", "2026-09-21T14:13:20", Some(12), "kernel")]),
-    ("kubectl-describe-node.txt", &[
-        ("gpu-017", "", Some(470521), "kubernetes"), ("gpu-017", "", Some(470522), "kubernetes"), ("gpu-017", "", Some(25169), "kubernetes"),
-    ]),
+    (
+        "journal.json-sse",
+        &[("n1", "2026-09-21T14:13:20", Some(11), "kernel"), ("n2", "2026-09-21T14:13:20", Some(12), "kernel")],
+    ),
+    (
+        "kubectl-describe-node.txt",
+        &[
+            ("gpu-017", "", Some(470521), "kubernetes"),
+            ("gpu-017", "", Some(470522), "kubernetes"),
+            ("gpu-017", "", Some(25169), "kubernetes"),
+        ],
+    ),
     ("kubectl-describe-pod.txt", &[("gpu-017", "2023-06-13T14:35:38", None, "kubernetes")]),
-    ("kubectl-watch-events.json", &[("gpu-017", "2023-06-13T14:35:38", Some(2345), "kubernetes"), ("gpu-018", "2023-06-13T14:36:38", Some(470521), "kubernetes")]),
-    ("panic-on-oom.txt", &[("gpu-1", "2026-09-21T14:13:20", None, "kernel"), ("gpu-2", "2026-09-21T14:14:20", None, "kernel"), ("gpu-3", "2026-09-21T14:15:20", None, "kernel")]),
+    (
+        "kubectl-watch-events.json",
+        &[
+            ("gpu-017", "2023-06-13T14:35:38", Some(2345), "kubernetes"),
+            ("gpu-018", "2023-06-13T14:36:38", Some(470521), "kubernetes"),
+        ],
+    ),
+    (
+        "panic-on-oom.txt",
+        &[
+            ("gpu-1", "2026-09-21T14:13:20", None, "kernel"),
+            ("gpu-2", "2026-09-21T14:14:20", None, "kernel"),
+            ("gpu-3", "2026-09-21T14:15:20", None, "kernel"),
+        ],
+    ),
     ("sacct-P.txt", &[("gpu-003", "2024-11-02T10:11:12", None, "slurm")]),
-    ("salt.txt", &[("gpu-1", "2026-09-21T14:13:20", Some(2345), "kernel"), ("gpu-2", "2026-09-21T14:13:21", Some(99), "kernel")]),
-    ("syslog-no-year", &[("node-7", "-05-15T23:01:53", Some(4254), "kernel"), ("node-7", "-05-15T23:01:53", Some(4255), "kernel")]),
+    (
+        "salt.txt",
+        &[("gpu-1", "2026-09-21T14:13:20", Some(2345), "kernel"), ("gpu-2", "2026-09-21T14:13:21", Some(99), "kernel")],
+    ),
+    (
+        "syslog-no-year",
+        &[("node-7", "-05-15T23:01:53", Some(4254), "kernel"), ("node-7", "-05-15T23:01:53", Some(4255), "kernel")],
+    ),
     ("syslog-zh.txt", &[("gpu-001", "-05-29T23:06:21", Some(2345), "kernel")]),
-    ("systemd-oomd-units.txt", &[
-        ("gpu-001", "2024-09-10T14:59:49", None, "systemd"), ("gpu-002", "2024-09-10T15:10:00", None, "systemd"),
-        ("gpu-003", "2024-09-10T15:20:00", None, "systemd"), ("gpu-004", "2024-09-10T15:30:00", None, "systemd"),
-    ]),
+    (
+        "systemd-oomd-units.txt",
+        &[
+            ("gpu-001", "2024-09-10T14:59:49", None, "systemd"),
+            ("gpu-002", "2024-09-10T15:10:00", None, "systemd"),
+            ("gpu-003", "2024-09-10T15:20:00", None, "systemd"),
+            ("gpu-004", "2024-09-10T15:30:00", None, "systemd"),
+        ],
+    ),
     ("systemd-unit-killed.txt", &[("web2", "2026-02-08T00:40:07", None, "systemd")]),
-    ("talos-kern.txt", &[("10.1.1.2", "2022-01-25T10:35:59", Some(2345), "kernel"), ("10.1.1.3", "2022-01-25T10:36:09", Some(3345), "kernel")]),
-    ("two-kills-one-host.log", &[("node-7", "2026-11-30T00:53:40", Some(4254), "kernel"), ("node-7", "2026-11-30T00:53:41", Some(4255), "kernel")]),
+    (
+        "talos-kern.txt",
+        &[
+            ("10.1.1.2", "2022-01-25T10:35:59", Some(2345), "kernel"),
+            ("10.1.1.3", "2022-01-25T10:36:09", Some(3345), "kernel"),
+        ],
+    ),
+    (
+        "two-kills-one-host.log",
+        &[
+            ("node-7", "2026-11-30T00:53:40", Some(4254), "kernel"),
+            ("node-7", "2026-11-30T00:53:41", Some(4255), "kernel"),
+        ],
+    ),
     ("utf16.txt", &[("utf16", "2026-09-21T14:13:20", Some(2345), "kernel")]),
     ("logger.json", &[("h", "2023-11-14T22:14:25", Some(7), "process")]),
     ("pbs-accounting", &[("gpu-9", "2024-11-02T10:11:12", None, "pbs")]),
@@ -70,7 +115,11 @@ fn every_form_gives_its_kills() {
         assert_eq!(got.len(), want.len(), "{file}: {got:#?}");
         for (got, (host, time, pid, teller)) in got.iter().zip(want) {
             assert_eq!((got.0.as_str(), got.2, got.3.as_str()), (*host, *pid, *teller), "{file}");
-            assert!(got.1.ends_with(time) || got.1.starts_with(time) && !time.is_empty(), "{file}: {} for {time}", got.1);
+            assert!(
+                got.1.ends_with(time) || got.1.starts_with(time) && !time.is_empty(),
+                "{file}: {} for {time}",
+                got.1
+            );
         }
         assert_eq!(json["inputs"][0]["not_understood"], 0, "{file}: {}", json["inputs"]);
     }
@@ -81,7 +130,11 @@ fn what_is_derived_is_marked_and_no_kill_is_dropped() {
     let (json, _) = oom(&["logs/forms/syslog-no-year"]);
     for e in json["oom_events"].as_array().unwrap() {
         assert_eq!(e["time_source"], "derived-year");
-        assert!(e["uncertainty_seconds"].as_f64().unwrap() > 31_000_000.0 && e["time_basis"].as_str().unwrap().contains("guessed"), "{e}");
+        assert!(
+            e["uncertainty_seconds"].as_f64().unwrap() > 31_000_000.0
+                && e["time_basis"].as_str().unwrap().contains("guessed"),
+            "{e}"
+        );
     }
     let (json, _) = oom(&["logs/forms/kubectl-describe-node.txt"]);
     for e in json["oom_events"].as_array().unwrap() {
@@ -91,7 +144,10 @@ fn what_is_derived_is_marked_and_no_kill_is_dropped() {
     assert_eq!(told(&json), [("node-a".to_owned(), "521.653666".to_owned(), Some(10267), "kernel".to_owned())]);
     let output = command().args(["oom", "incident-torch1.13/logs/node-a.dmesg"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("521.653666 s since boot") && text.contains("--boot node-a=TIME") && !text.contains("--since"), "{text}");
+    assert!(
+        text.contains("521.653666 s since boot") && text.contains("--boot node-a=TIME") && !text.contains("--since"),
+        "{text}"
+    );
     // A line of the same log with a year dates those without.
     let log = "May 15 23:01:53 node-7 kernel: Out of memory: Killed process 7 (py) total-vm:9kB, anon-rss:8kB\n2019-05-16T01:00:00+00:00 node-7 systemd[1]: x\n";
     let (json, _) = oom_of(log.as_bytes());
@@ -100,7 +156,8 @@ fn what_is_derived_is_marked_and_no_kill_is_dropped() {
 }
 
 fn oom_of(text: &[u8]) -> (Value, String) {
-    let mut child = command().args(["oom", "-", "--format", "json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command().args(["oom", "-", "--format", "json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text).unwrap();
     let output = child.wait_with_output().unwrap();
     (serde_json::from_slice(&output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -116,11 +173,15 @@ fn rows_in_every_format_and_standard_input() {
     };
     let csv = rows("csv");
     let header = csv.lines().next().unwrap();
-    assert!(header.starts_with("host,time,time_source,uncertainty_seconds,process,pid,total_vm_bytes,workload,path,line"), "{csv}");
+    assert!(
+        header.starts_with("host,time,time_source,uncertainty_seconds,process,pid,total_vm_bytes,workload,path,line"),
+        "{csv}"
+    );
     assert_eq!(csv.lines().count(), 3);
     assert!(csv.contains("10.1.1.2,2022-01-25T10:35:59.118934566Z,line,"), "{csv}");
     let jsonl = rows("jsonl");
-    let kills: Vec<Value> = jsonl.lines().map(|l| serde_json::from_str(l).unwrap()).filter(|v: &Value| v["type"] == "oom_event").collect();
+    let kills: Vec<Value> =
+        jsonl.lines().map(|l| serde_json::from_str(l).unwrap()).filter(|v: &Value| v["type"] == "oom_event").collect();
     assert_eq!(kills.len(), 2);
     assert_eq!((&kills[0]["line"], &kills[0]["time_source"]), (&Value::from(3), &Value::from("line")));
     assert!(rows("markdown").contains("| 10.1.1.3 |"));
@@ -129,7 +190,8 @@ fn rows_in_every_format_and_standard_input() {
 
 #[test]
 fn what_is_refused_and_what_is_not_understood_is_said_with_the_reason() {
-    let text = oom_of(b"{\"meta\":{\"plugin\":{}},\"jobs\":[{\"job_id\":7,\"state\":{\"current\":[\"OUT_OF_MEMORY\"]}}]}\n").0;
+    let text =
+        oom_of(b"{\"meta\":{\"plugin\":{}},\"jobs\":[{\"job_id\":7,\"state\":{\"current\":[\"OUT_OF_MEMORY\"]}}]}\n").0;
     assert!(text["inputs"][0]["warnings"].to_string().contains("sacct -P"), "{text:#}");
     let json = oom_of(b"Nov 14 22:14:25 h kernel: Out of memory: gave up\n").0;
     assert_eq!(json["inputs"][0]["not_understood"], 1);
@@ -226,7 +288,8 @@ fn the_matrix_of_forms_comes_out_right() {
                         pid += 1;
                         let kill = form.replace("KILL", &KILL.replace("2345", &pid.to_string()));
                         let text = envelope.replace("LINE", &format!("{header}{kill}")).replace("HOST", host);
-                        std::fs::write(dir.join(format!("{pid}.txt")), encoded(&format!("{text}\n"), encoding)).unwrap();
+                        std::fs::write(dir.join(format!("{pid}.txt")), encoded(&format!("{text}\n"), encoding))
+                            .unwrap();
                         want.insert(pid, ((own || outer).then_some(host), timed, text));
                     }
                 }

@@ -156,7 +156,11 @@ impl Envelope {
     /// The host that a file's name suggests.
     fn of_file(&self, path: &[u8]) -> Whose {
         let host = host_of_file(path, self.names.as_deref()).map(Arc::<str>::from);
-        Whose { hosts: host.into_iter().collect(), weak: true, file: Some(text::lossy(path, text::PATH).as_str().into()) }
+        Whose {
+            hosts: host.into_iter().collect(),
+            weak: true,
+            file: Some(text::lossy(path, text::PATH).as_str().into()),
+        }
     }
 }
 
@@ -187,8 +191,16 @@ mod tests {
             "==> logs/gpu-017.dmesg <==\nc\n==> gpu-018/kern.log <==\nd\n==> /var/log/syslog <==\ne\n=== gpu-1 ===\nf\ngpu-2:\n    g\nh\n[2] 14:13:20 [SUCCESS] gpu-3\ni\nFinished on gpu-4:\nj\n### stdout\nk\n",
         );
         let want = [
-            ("gpu-017", "c"), ("gpu-018", "d"), ("", "e"), ("gpu-1", "f"), ("gpu-2", "    g"), ("", "h"), ("gpu-3", "i"), ("gpu-4", "j"),
-            ("gpu-4", "### stdout"), ("gpu-4", "k"),
+            ("gpu-017", "c"),
+            ("gpu-018", "d"),
+            ("", "e"),
+            ("gpu-1", "f"),
+            ("gpu-2", "    g"),
+            ("", "h"),
+            ("gpu-3", "i"),
+            ("gpu-4", "j"),
+            ("gpu-4", "### stdout"),
+            ("gpu-4", "k"),
         ];
         assert_eq!(got, want.map(|(h, l)| (h.to_owned(), l.to_owned())));
     }

@@ -138,7 +138,16 @@ impl EventTime {
     /// A time since boot, reckoned from a boot time that is good to `uncertainty_nanos`.
     pub(crate) fn since_boot(at: Timestamp, uncertainty_nanos: i64, from: &'static str, assumed: bool) -> Self {
         let source = TimeSource::Boot;
-        EventTime { at, uncertainty_nanos, from, assumed, alternative: None, source, at_or_after: false, yearless: None }
+        EventTime {
+            at,
+            uncertainty_nanos,
+            from,
+            assumed,
+            alternative: None,
+            source,
+            at_or_after: false,
+            yearless: None,
+        }
     }
 }
 

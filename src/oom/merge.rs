@@ -72,7 +72,9 @@ impl Groups {
         if let Some(pid) = sighting.facts.pid {
             self.groups_of_pid.entry((host, pid)).or_default().insert(group);
         }
-        if let (Some((base, at)), Some(key)) = (sighting.clock(), sighting.facts.workload.as_ref().and_then(|w| w.key())) {
+        if let (Some((base, at)), Some(key)) =
+            (sighting.clock(), sighting.facts.workload.as_ref().and_then(|w| w.key()))
+        {
             self.by_workload.entry(key).or_default().insert((base, at, group));
         }
         if let Some((base, at)) = sighting.clock() {
@@ -115,7 +117,9 @@ impl Groups {
             let of = self.hosts.get(group).copied().flatten();
             let mut members = self.members.get(group).into_iter().flatten().take(LOOK);
             (of.is_none() || host.is_none() || of == host)
-                && members.any(|m| ends || matches!(m.role, Role::Killed | Role::Constraint) && m.told_by == Some(ToldBy::Kernel))
+                && members.any(|m| {
+                    ends || matches!(m.role, Role::Killed | Role::Constraint) && m.told_by == Some(ToldBy::Kernel)
+                })
         };
         times.range(span).rev().take(LOOK).map(|(.., group)| *group).find(|g| fits(*g))
     }
@@ -318,7 +322,12 @@ fn event(members: &[OomSighting]) -> Option<OomEvent> {
     sources.shrink_to_fit();
     let reaped = ranked.iter().filter_map(|s| s.reaped_at).min_by_key(|t| (t.assumed, t.uncertainty_nanos, t.at));
     Some(OomEvent {
-        id: identity(host.as_deref(), &facts, time.map_or(boot_nanos.unwrap_or(0), |t| t.at.0), time.is_none().then_some(&sources)),
+        id: identity(
+            host.as_deref(),
+            &facts,
+            time.map_or(boot_nanos.unwrap_or(0), |t| t.at.0),
+            time.is_none().then_some(&sources),
+        ),
         host,
         time: time.map_or(Timestamp(0), |t| t.at),
         time_kind: time.map_or(TimeSource::None, |t| t.source),
@@ -362,7 +371,9 @@ fn identity(host: Option<&str>, facts: &Facts, at: i64, lines: Option<&Vec<Sourc
         (Some(figures), _) => format!("{figures:?}"),
         (None, None) => format!("{:?} {:?} {:?} {at}", facts.pid, facts.process, facts.kind),
         // Without any time only where it stands tells it from others.
-        (None, Some(line)) => format!("{:?} {:?} {:?} {at} {}:{}", facts.pid, facts.process, facts.kind, line.path, line.line),
+        (None, Some(line)) => {
+            format!("{:?} {:?} {:?} {at} {}:{}", facts.pid, facts.process, facts.kind, line.path, line.line)
+        }
     };
     let digest = Sha256::digest(format!("oom/1 {:?} {what}", host.map(short)));
     digest.iter().take(8).fold(String::new(), |mut id, byte| {

@@ -22,7 +22,8 @@ const MONTHS: [&[&str]; 12] = [
 /// Weekdays that are words of ASCII letters.
 const WEEKDAYS: [&str; 35] = [
     "mon", "tue", "wed", "thu", "fri", "sat", "sun", "mo", "di", "mi", "do", "fr", "sa", "so", "lun", "mar", "mer",
-    "jeu", "ven", "sam", "dim", "mie", "jue", "vie", "sab", "dom", "gio", "seg", "ter", "qua", "qui", "sex", "lu", "ma", "me",
+    "jeu", "ven", "sam", "dim", "mie", "jue", "vie", "sab", "dom", "gio", "seg", "ter", "qua", "qui", "sex", "lu",
+    "ma", "me",
 ];
 
 /// The letters at the start, and what follows; at most 24 bytes.

@@ -126,7 +126,14 @@ impl Options {
         }
     }
 
-    fn in_year(&self, at: NaiveDateTime, unit: i64, clock: Clock, host: Option<&str>, dated: Option<Timestamp>) -> Resolved {
+    fn in_year(
+        &self,
+        at: NaiveDateTime,
+        unit: i64,
+        clock: Clock,
+        host: Option<&str>,
+        dated: Option<Timestamp>,
+    ) -> Resolved {
         let known = dated.map(Year::Log).or(self.near.map(Year::Context)).or(self.year.map(Year::Given));
         let Some(known) = known.or(self.written.map(Year::Written)) else { return Resolved::NoYear };
         let (year, steps, pivot): (i32, &[i32], Option<Timestamp>) = match known {
@@ -147,7 +154,14 @@ impl Options {
         found.map_or(Resolved::OutOfRange, Resolved::Time)
     }
 
-    fn local(&self, at: NaiveDateTime, unit: i64, clock: Clock, host: Option<&str>, year: Option<Year>) -> Option<EventTime> {
+    fn local(
+        &self,
+        at: NaiveDateTime,
+        unit: i64,
+        clock: Clock,
+        host: Option<&str>,
+        year: Option<Year>,
+    ) -> Option<EventTime> {
         let (zone, guessed) = self.zone_of(host);
         let instants = zone.instants(at)?;
         let from = match (guessed, year, instants.second.is_some(), instants.skipped) {

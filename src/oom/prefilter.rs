@@ -7,17 +7,67 @@ use std::sync::LazyLock;
 
 /// Words of which one is in every line that a teller understands.
 const WORDS: [&str; 27] = [
-    "oom", "OOM", "ut of memory", "ut Of Memory", "OUT_OF_ME", "illed process ", "Kill process ", "due to memory ", "pages RAM",
-    "Total swap", "Task in /", "memory: usage ", "Memory cgroup stats", "deadlocked on memory", "sending SIG",
-    "exceeded memory limit", "memory budget", "usage threshold", "TERM_MEMLIMIT", "TERM_SWAP", "PBS: job killed",
-    "exceeded limit", "Exit_status=-2", "cudaErrorMemoryAll", "rdzvscope/1 ", "\"MESSAGE\":[", "\"MESSAGE\" : [",
+    "oom",
+    "OOM",
+    "ut of memory",
+    "ut Of Memory",
+    "OUT_OF_ME",
+    "illed process ",
+    "Kill process ",
+    "due to memory ",
+    "pages RAM",
+    "Total swap",
+    "Task in /",
+    "memory: usage ",
+    "Memory cgroup stats",
+    "deadlocked on memory",
+    "sending SIG",
+    "exceeded memory limit",
+    "memory budget",
+    "usage threshold",
+    "TERM_MEMLIMIT",
+    "TERM_SWAP",
+    "PBS: job killed",
+    "exceeded limit",
+    "Exit_status=-2",
+    "cudaErrorMemoryAll",
+    "rdzvscope/1 ",
+    "\"MESSAGE\":[",
+    "\"MESSAGE\" : [",
 ];
 
 /// Words of lines that other lines need: heads of blocks, tables, records and documents.
 const HEADS: [&str; 30] = [
-    "==> ", "-----------", " | CHANGED", " | SUCCESS", " | FAILED", " | UNREACH", "ok: [", "changed: [", "fatal: [", "failed: [", "TASK [", "PLAY [",
-    "SUCCESS] ", "FAILURE] ", "Finished on ", "=== ", "### ", "*** ", ">>> ", "+++ ", ":\n    ", "JobID", "JobId=", "LAST SEEN", "RESTARTS", "\nName: ",
-    "\nNode: ", "Reason  ", "\u{25cf} ", "\u{d7} ",
+    "==> ",
+    "-----------",
+    " | CHANGED",
+    " | SUCCESS",
+    " | FAILED",
+    " | UNREACH",
+    "ok: [",
+    "changed: [",
+    "fatal: [",
+    "failed: [",
+    "TASK [",
+    "PLAY [",
+    "SUCCESS] ",
+    "FAILURE] ",
+    "Finished on ",
+    "=== ",
+    "### ",
+    "*** ",
+    ">>> ",
+    "+++ ",
+    ":\n    ",
+    "JobID",
+    "JobId=",
+    "LAST SEEN",
+    "RESTARTS",
+    "\nName: ",
+    "\nNode: ",
+    "Reason  ",
+    "\u{25cf} ",
+    "\u{d7} ",
 ];
 
 fn searcher(words: impl Iterator<Item = &'static str>) -> Option<Searcher> {
@@ -51,8 +101,13 @@ pub(super) fn wanted(block: &[u8]) -> Option<usize> {
 
 /// What the kernel's lines on a kill begin with.
 const KERNEL: [&str; 7] = [
-    "Out of memory: Kill", "Out of memory (oom_kill", "Memory cgroup out of memory: Kill", "Killed process ", "oom-kill:constraint=",
-    "oom_reaper: reaped ", "Kernel panic - not syncing: Out of memory",
+    "Out of memory: Kill",
+    "Out of memory (oom_kill",
+    "Memory cgroup out of memory: Kill",
+    "Killed process ",
+    "oom-kill:constraint=",
+    "oom_reaper: reaped ",
+    "Kernel panic - not syncing: Out of memory",
 ];
 static KERNELS: LazyLock<Option<Searcher>> = LazyLock::new(|| searcher(KERNEL.into_iter()));
 
@@ -69,8 +124,17 @@ pub(crate) fn quotes_kernel(line: &[u8]) -> bool {
 /// Whether the line surely speaks of an OOM: what of these is not understood, is reported.
 pub(crate) fn must_matter(line: &[u8]) -> bool {
     const SURE: [&[u8]; 11] = [
-        b"Killed process ", b"Kill process ", b"Out of memory", b"out of memory: Kill", b"oom-kill", b"oom_reaper: reaped",
-        b"OOMKill", b"SystemOOM", b"Out Of Memory", b"OUT_OF_ME", b"OOM killer",
+        b"Killed process ",
+        b"Kill process ",
+        b"Out of memory",
+        b"out of memory: Kill",
+        b"oom-kill",
+        b"oom_reaper: reaped",
+        b"OOMKill",
+        b"SystemOOM",
+        b"Out Of Memory",
+        b"OUT_OF_ME",
+        b"OOM killer",
     ];
     SURE.iter().any(|s| text::has(line, s))
 }

@@ -9,10 +9,10 @@ use super::object::{self, Context, Found, Record, document};
 use super::options::Options;
 use super::prefix::{self, Peeled, Writer};
 use super::sheet::{Sheets, Told, counter, export, list};
-use super::time_range::{LogSpan, year_of};
 use super::stamp::Stamp;
 use super::summary::{LogSummary, NotUnderstood};
 use super::teller::{self, Saying};
+use super::time_range::{LogSpan, year_of};
 use super::{decode, prefilter, reason, text};
 use crate::names::Names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,7 +178,8 @@ impl Scanner {
     pub fn line(&mut self, number: u64, bytes: &[u8]) {
         self.summary.lines += 1;
         let bytes = &*decode::plain(bytes);
-        let long = matches!(bytes.first(), Some(b'{' | b'[')) || !self.documents.is_empty() || ansible::is_one_line(bytes);
+        let long =
+            matches!(bytes.first(), Some(b'{' | b'[')) || !self.documents.is_empty() || ansible::is_one_line(bytes);
         let bytes = match bytes.get(..MAX_LINE) {
             Some(head) if !long && bytes.len() > MAX_LINE => {
                 self.cut += 1;
@@ -307,7 +308,9 @@ impl Scanner {
     /// `dmesg -e` prints the minute once, and seconds since the line before behind it: they lie within that minute.
     fn relative(&mut self, line: &[u8], peeled: &mut Peeled<'_>) {
         match peeled.stamp {
-            Some((stamp @ Stamp::Yearless { unit, .. }, _)) if unit > super::stamp::SECOND && line.starts_with(b"[") => {
+            Some((stamp @ Stamp::Yearless { unit, .. }, _))
+                if unit > super::stamp::SECOND && line.starts_with(b"[") =>
+            {
                 self.minute = Some(stamp);
             }
             None if line.starts_with(b"[") && line.trim_ascii_start().get(..8).is_some_and(|h| h.contains(&b'+')) => {
@@ -324,7 +327,12 @@ impl Scanner {
         if let Some(last) = self.assembly.last() {
             let role = told.saying.role;
             let time = last.time;
-            last.sources.extend(more.iter().map(|line| Source { path: Arc::clone(&self.label), line: *line, role, time }));
+            last.sources.extend(more.iter().map(|line| Source {
+                path: Arc::clone(&self.label),
+                line: *line,
+                role,
+                time,
+            }));
         }
     }
 
@@ -423,7 +431,8 @@ impl Scanner {
                     match bytes.trim_ascii().first() {
                         Some(b'{') if !self.quoted && bytes.trim_ascii().ends_with(b"}") => {
                             self.quoted = true;
-                            let outer = Peeled { stamp: context.stamp, contained: context.contained, ..Peeled::default() };
+                            let outer =
+                                Peeled { stamp: context.stamp, contained: context.contained, ..Peeled::default() };
                             let host = context.host.clone().map(|h| h.into_bytes().into());
                             let weak = context.weak.clone().map(|h| h.into_bytes().into());
                             let inner = bytes.trim_ascii().to_vec();

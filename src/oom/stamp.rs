@@ -99,10 +99,30 @@ pub(crate) fn offset(bytes: &[u8]) -> Option<(i32, &[u8])> {
 
 /// Abbreviations of zones that mean one offset, in minutes east. `CST`, `IST` and the like mean several.
 const ZONES: [(&[u8], i32); 24] = [
-    (b"UTC", 0), (b"GMT", 0), (b"WET", 0), (b"WEST", 60), (b"CET", 60), (b"CEST", 120), (b"EET", 120), (b"EEST", 180),
-    (b"MSK", 180), (b"HKT", 480), (b"SGT", 480), (b"AWST", 480), (b"JST", 540), (b"KST", 540), (b"AEST", 600),
-    (b"AEDT", 660), (b"NZST", 720), (b"NZDT", 780), (b"EST", -300), (b"EDT", -240), (b"CDT", -300), (b"MDT", -360),
-    (b"PST", -480), (b"PDT", -420),
+    (b"UTC", 0),
+    (b"GMT", 0),
+    (b"WET", 0),
+    (b"WEST", 60),
+    (b"CET", 60),
+    (b"CEST", 120),
+    (b"EET", 120),
+    (b"EEST", 180),
+    (b"MSK", 180),
+    (b"HKT", 480),
+    (b"SGT", 480),
+    (b"AWST", 480),
+    (b"JST", 540),
+    (b"KST", 540),
+    (b"AEST", 600),
+    (b"AEDT", 660),
+    (b"NZST", 720),
+    (b"NZDT", 780),
+    (b"EST", -300),
+    (b"EDT", -240),
+    (b"CDT", -300),
+    (b"MDT", -360),
+    (b"PST", -480),
+    (b"PDT", -420),
 ];
 
 /// What may stand behind a clock: half of the day, an offset, the name of a zone.
@@ -221,7 +241,8 @@ fn named(bytes: &[u8]) -> Option<(Stamp, &[u8])> {
 }
 
 fn dated(bytes: &[u8]) -> Option<(Stamp, &[u8])> {
-    let year = |rest: &[u8]| digits(rest, 4).filter(|(y, after)| *y >= 1970 && !after.starts_with(b":")).map(|(y, _)| y);
+    let year =
+        |rest: &[u8]| digits(rest, 4).filter(|(y, after)| *y >= 1970 && !after.starts_with(b":")).map(|(y, _)| y);
     let (mut known, mut rest) = (None, bytes);
     if let Some(y) = year(rest).filter(|_| rest.get(4) == Some(&b' ')) {
         (known, rest) = (Some(y), rest.get(5..)?);
@@ -326,15 +347,30 @@ mod tests {
     #[test]
     fn one_instant_in_every_form() {
         for text in [
-            "2023-11-14T22:14:25Z", "2023-11-14 22:14:25 +0000 UTC", "2023/11/14 22:14:25 UTC", "20231114T221425Z",
-            "Tue 2023-11-14 22:14:25 UTC", "Tue, 14 Nov 2023 22:14:25 +0000", "Tue Nov 14 22:14:25 UTC 2023",
-            "Tue Nov 14 10:14:25 PM UTC 2023", "14/Nov/2023:22:14:25 +0000", "11/14/2023 22:14:25 UTC",
-            "2023 Nov 14 22:14:25 UTC", "1700000065", "1700000065000", "1700000065000000", "1700000065000000000",
-            "Wed 2023-11-15 06:14:25 HKT", "2023-11-14 23:14:25 CET",
+            "2023-11-14T22:14:25Z",
+            "2023-11-14 22:14:25 +0000 UTC",
+            "2023/11/14 22:14:25 UTC",
+            "20231114T221425Z",
+            "Tue 2023-11-14 22:14:25 UTC",
+            "Tue, 14 Nov 2023 22:14:25 +0000",
+            "Tue Nov 14 22:14:25 UTC 2023",
+            "Tue Nov 14 10:14:25 PM UTC 2023",
+            "14/Nov/2023:22:14:25 +0000",
+            "11/14/2023 22:14:25 UTC",
+            "2023 Nov 14 22:14:25 UTC",
+            "1700000065",
+            "1700000065000",
+            "1700000065000000",
+            "1700000065000000000",
+            "Wed 2023-11-15 06:14:25 HKT",
+            "2023-11-14 23:14:25 CET",
         ] {
             let (stamp, rest) = any(text.as_bytes()).expect(text);
             assert_eq!(rest, b"", "{text}");
-            assert!(matches!(stamp, Stamp::Absolute { at: Timestamp(1_700_000_065_000_000_000), .. }), "{text} {stamp:?}");
+            assert!(
+                matches!(stamp, Stamp::Absolute { at: Timestamp(1_700_000_065_000_000_000), .. }),
+                "{text} {stamp:?}"
+            );
         }
         assert!(matches!(any(b"2023-11-14 22:14:25 CST x"), Some((Stamp::Local { .. }, b" x"))));
     }
@@ -342,19 +378,46 @@ mod tests {
     #[test]
     fn months_of_the_languages() {
         for text in [
-            "Sep 21 14:13:20 h", "21. Sep 14:13:20 h", "sept. 21 14:13:20 h", "sep 21 14:13:20 h", "set 21 14:13:20 h",
-            "9月 21 14:13:20 h", " 9月 21 14:13:20 h", "9월 21 14:13:20 h", "сен 21 14:13:20 h", "9月21日 14:13:20 h",
-            "Mo Sep 21 14:13:20 h", "lun. sept. 21 14:13:20 h", "一 9月 21 14:13:20 h", "Пн сен 21 14:13:20 h",
+            "Sep 21 14:13:20 h",
+            "21. Sep 14:13:20 h",
+            "sept. 21 14:13:20 h",
+            "sep 21 14:13:20 h",
+            "set 21 14:13:20 h",
+            "9月 21 14:13:20 h",
+            " 9月 21 14:13:20 h",
+            "9월 21 14:13:20 h",
+            "сен 21 14:13:20 h",
+            "9月21日 14:13:20 h",
+            "Mo Sep 21 14:13:20 h",
+            "lun. sept. 21 14:13:20 h",
+            "一 9月 21 14:13:20 h",
+            "Пн сен 21 14:13:20 h",
             "Sep21 14:13:20 h",
         ] {
             let got = any(text.trim_start().as_bytes());
             assert!(matches!(got, Some((Stamp::Yearless { month: 9, day: 21, .. }, b" h"))), "{text}: {got:?}");
         }
-        for (text, month) in [("Mär 21 14:13:20", 3), ("Mrz 21 14:13:20", 3), ("févr. 21 14:13:20", 2), ("août 21 14:13:20", 8),
-            ("ago 21 14:13:20", 8), ("Dez 21 14:13:20", 12), ("dic 21 14:13:20", 12), ("мая 21 14:13:20", 5), ("juil. 21 14:13:20", 7),
-            ("juin 21 14:13:20", 6), ("out 21 14:13:20", 10), ("ene 21 14:13:20", 1), ("12月 21 14:13:20", 12), ("mag 21 14:13:20", 5)] {
+        for (text, month) in [
+            ("Mär 21 14:13:20", 3),
+            ("Mrz 21 14:13:20", 3),
+            ("févr. 21 14:13:20", 2),
+            ("août 21 14:13:20", 8),
+            ("ago 21 14:13:20", 8),
+            ("Dez 21 14:13:20", 12),
+            ("dic 21 14:13:20", 12),
+            ("мая 21 14:13:20", 5),
+            ("juil. 21 14:13:20", 7),
+            ("juin 21 14:13:20", 6),
+            ("out 21 14:13:20", 10),
+            ("ene 21 14:13:20", 1),
+            ("12月 21 14:13:20", 12),
+            ("mag 21 14:13:20", 5),
+        ] {
             let got = any(text.as_bytes());
-            assert!(matches!(got, Some((Stamp::Yearless { month: m, day: 21, .. }, b"")) if m == month), "{text}: {got:?}");
+            assert!(
+                matches!(got, Some((Stamp::Yearless { month: m, day: 21, .. }, b"")) if m == month),
+                "{text}: {got:?}"
+            );
         }
     }
 
@@ -363,7 +426,13 @@ mod tests {
         for bytes in [&b"2023-02-30T00:00:00Z"[..], b"2023-11-14T24:00:00", b"2023-11-14", b"", b"\xff\xff"] {
             assert_eq!(iso_stamp(bytes), None);
         }
-        for bytes in [&b"Nov 31 00:00:00 h"[..], b"Out of memory: 12:00:00", b"1700000065abc", b"0123456789", b"13/13/2024 10:00:00"] {
+        for bytes in [
+            &b"Nov 31 00:00:00 h"[..],
+            b"Out of memory: 12:00:00",
+            b"1700000065abc",
+            b"0123456789",
+            b"13/13/2024 10:00:00",
+        ] {
             assert_eq!(any(bytes), None, "{}", String::from_utf8_lossy(bytes));
         }
         assert_eq!(boot(b"99999999999999999999.5"), None);

@@ -315,7 +315,8 @@ fn what_is_not_understood_is_counted_with_its_line() {
     let summary = scan("x", &of_host("h"), text.as_bytes());
     assert_eq!((summary.lines, summary.not_understood), (4, 2));
     assert_eq!(summary.examples.iter().map(|e| e.line).collect::<Vec<_>>(), [2, 3]);
-    let summary = scan("x", &of_host("h"), b"{\"log\":[\"Killed process 1 (a)\"]}\n{\"State\":{\"OOMKilled\":false}}\n");
+    let summary =
+        scan("x", &of_host("h"), b"{\"log\":[\"Killed process 1 (a)\"]}\n{\"State\":{\"OOMKilled\":false}}\n");
     assert_eq!(summary.examples.iter().map(|e| e.line).collect::<Vec<_>>(), [1]);
     let mut long = b"x".repeat(MAX_LINE);
     long.extend_from_slice(b"Out of memory: Killed process x");

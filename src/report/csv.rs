@@ -123,7 +123,10 @@ pub(super) fn text(value: Option<&str>) -> Cow<'_, str> {
     }
 }
 
-pub(super) fn line<'a>(out: &mut (impl Write + ?Sized), cells: impl IntoIterator<Item = Cow<'a, str>>) -> io::Result<()> {
+pub(super) fn line<'a>(
+    out: &mut (impl Write + ?Sized),
+    cells: impl IntoIterator<Item = Cow<'a, str>>,
+) -> io::Result<()> {
     for (at, cell) in cells.into_iter().enumerate() {
         if at > 0 {
             out.write_all(b",")?;

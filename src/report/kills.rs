@@ -13,8 +13,25 @@ use super::size::readings as size_of;
 
 /// The columns of the sheet, in order. They keep their names and their order; new ones go to the end.
 const COLUMNS: [&str; 19] = [
-    "host", "time", "time_source", "uncertainty_seconds", "process", "pid", "total_vm_bytes", "workload", "path", "line", "told_by",
-    "kind", "anon_rss_bytes", "cgroup", "limit_bytes", "usage_bytes", "boot_seconds", "occurrences", "time_basis",
+    "host",
+    "time",
+    "time_source",
+    "uncertainty_seconds",
+    "process",
+    "pid",
+    "total_vm_bytes",
+    "workload",
+    "path",
+    "line",
+    "told_by",
+    "kind",
+    "anon_rss_bytes",
+    "cgroup",
+    "limit_bytes",
+    "usage_bytes",
+    "boot_seconds",
+    "occurrences",
+    "time_basis",
 ];
 
 /// Writes a header line, then a line a kill. Lines end in CR LF; an unknown value is an empty cell.
@@ -114,7 +131,8 @@ fn cells(e: &OomEvent, width: usize) -> Vec<String> {
     ]
 }
 
-const HEADER: [&str; 9] = ["Host", "Time", "Time from", "Process", "Pid", "Size", "Cgroup or job", "Told by", "Stands in"];
+const HEADER: [&str; 9] =
+    ["Host", "Time", "Time from", "Process", "Pid", "Size", "Cgroup or job", "Told by", "Stands in"];
 
 /// Writes a table, and below it what is to be known of each log.
 ///

@@ -37,7 +37,8 @@ pub(super) fn inspected(object: &Value) -> Option<(Peeled<'static>, Saying)> {
 
 /// An event of `docker events --format json` (`Action`, `Actor`, `timeNano`) or `podman events --format json` (`Status`).
 pub(super) fn event(object: &Value) -> Option<(Peeled<'static>, Saying)> {
-    let action = string(object, &["Action"]).or_else(|| string(object, &["status"])).or_else(|| string(object, &["Status"]))?;
+    let action =
+        string(object, &["Action"]).or_else(|| string(object, &["status"])).or_else(|| string(object, &["Status"]))?;
     if action != "oom" {
         return None;
     }

@@ -48,25 +48,99 @@ impl std::fmt::Display for LogFields {
 }
 
 const MESSAGES: [&str; 22] = [
-    "message", "MESSAGE", "msg", "log", "textPayload", "line", "_raw", "body", "Body", "short_message", "full_message",
-    "SyslogMessage", "@message", "Message", "event.original", "original", "content", "text", "rawmsg", "raw_message", "entry", "_msg",
+    "message",
+    "MESSAGE",
+    "msg",
+    "log",
+    "textPayload",
+    "line",
+    "_raw",
+    "body",
+    "Body",
+    "short_message",
+    "full_message",
+    "SyslogMessage",
+    "@message",
+    "Message",
+    "event.original",
+    "original",
+    "content",
+    "text",
+    "rawmsg",
+    "raw_message",
+    "entry",
+    "_msg",
 ];
 const TIMES: [&str; 26] = [
-    "@timestamp", "timestamp", "time", "ts", "date", "eventTime", "EventTime", "TimeGenerated", "timeUnixNano",
-    "observedTimeUnixNano", "_time", "timereported", "isodate", "ISODATE", "DATE", "datetime", "Timestamp", "receiveTimestamp",
-    "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "t", "Time", "logged_at", "timegenerated", "eventtime", "created",
+    "@timestamp",
+    "timestamp",
+    "time",
+    "ts",
+    "date",
+    "eventTime",
+    "EventTime",
+    "TimeGenerated",
+    "timeUnixNano",
+    "observedTimeUnixNano",
+    "_time",
+    "timereported",
+    "isodate",
+    "ISODATE",
+    "DATE",
+    "datetime",
+    "Timestamp",
+    "receiveTimestamp",
+    "__REALTIME_TIMESTAMP",
+    "_SOURCE_REALTIME_TIMESTAMP",
+    "t",
+    "Time",
+    "logged_at",
+    "timegenerated",
+    "eventtime",
+    "created",
 ];
 const HOSTS: [&[&str]; 31] = [
-    &["_HOSTNAME"], &["hostname"], &["host", "hostname"], &["host", "name"], &["host"], &["HOST"], &["Hostname"], &["HostName"], &["Computer"],
-    &["host.name"], &["host.hostname"], &["host_name"], &["node"], &["nodename"], &["node_name"], &["nodeName"],
-    &["kubernetes", "host"], &["kubernetes", "node_name"], &["kubernetes", "node", "name"], &["k8s.node.name"],
-    &["labels", "host"], &["labels", "hostname"], &["labels", "instance"], &["labels", "node"], &["labels", "node_name"],
-    &["labels", "compute.googleapis.com/resource_name"], &["resource", "labels", "node_name"], &["beat", "hostname"],
-    &["server"], &["instance"], &["fromhost"],
+    &["_HOSTNAME"],
+    &["hostname"],
+    &["host", "hostname"],
+    &["host", "name"],
+    &["host"],
+    &["HOST"],
+    &["Hostname"],
+    &["HostName"],
+    &["Computer"],
+    &["host.name"],
+    &["host.hostname"],
+    &["host_name"],
+    &["node"],
+    &["nodename"],
+    &["node_name"],
+    &["nodeName"],
+    &["kubernetes", "host"],
+    &["kubernetes", "node_name"],
+    &["kubernetes", "node", "name"],
+    &["k8s.node.name"],
+    &["labels", "host"],
+    &["labels", "hostname"],
+    &["labels", "instance"],
+    &["labels", "node"],
+    &["labels", "node_name"],
+    &["labels", "compute.googleapis.com/resource_name"],
+    &["resource", "labels", "node_name"],
+    &["beat", "hostname"],
+    &["server"],
+    &["instance"],
+    &["fromhost"],
 ];
 const WEAK: [&[&str]; 8] = [
-    &["logStreamName"], &["logStream"], &["@logStream"], &["agent", "hostname"], &["agent", "name"],
-    &["resource", "labels", "instance_id"], &["kubernetes", "pod_name"], &["resource", "labels", "pod_name"],
+    &["logStreamName"],
+    &["logStream"],
+    &["@logStream"],
+    &["agent", "hostname"],
+    &["agent", "name"],
+    &["resource", "labels", "instance_id"],
+    &["kubernetes", "pod_name"],
+    &["resource", "labels", "pod_name"],
 ];
 
 const LOGGED: Clock = Clock { from: "time of the log store's record", floor: 1_000_000, after: false };
@@ -78,7 +152,9 @@ fn given<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 
 /// The message of an object, and under which key.
 pub(super) fn message<'a>(object: &'a Value, fields: &LogFields) -> Option<(&'a str, &'a str)> {
-    let text = |value: &'a Value| value.as_str().or_else(|| string(value, &["stringValue"])).or_else(|| string(value, &["original"]));
+    let text = |value: &'a Value| {
+        value.as_str().or_else(|| string(value, &["stringValue"])).or_else(|| string(value, &["original"]))
+    };
     if let Some(path) = &fields.message
         && let Some(found) = given(object, path).and_then(text)
     {
@@ -103,13 +179,18 @@ pub(super) fn time(value: &Value) -> Option<(Stamp, Clock)> {
     };
     let printed = printed.trim().as_bytes();
     let found = stamp::any(printed).or_else(|| stamp::boot(printed).filter(|_| value.is_number()));
-    found.map(|(stamp, _)| (stamp, if matches!(stamp, Stamp::Boot { .. }) { super::super::prefix::KERNEL } else { LOGGED }))
+    found.map(|(stamp, _)| {
+        (stamp, if matches!(stamp, Stamp::Boot { .. }) { super::super::prefix::KERNEL } else { LOGGED })
+    })
 }
 
 fn host(text: &str) -> Option<String> {
     let bare = text.strip_suffix(':').unwrap_or(text);
     // Prometheus-like instances have a port.
-    let bare = bare.rsplit_once(':').filter(|(h, p)| !h.contains(':') && text::whole(p.as_bytes()).is_some()).map_or(bare, |(h, _)| h);
+    let bare = bare
+        .rsplit_once(':')
+        .filter(|(h, p)| !h.contains(':') && text::whole(p.as_bytes()).is_some())
+        .map_or(bare, |(h, _)| h);
     (super::super::envelope::nodeset::is_host(bare) && !is_nameless(bare.as_bytes())).then(|| bare.to_owned())
 }
 
@@ -123,7 +204,12 @@ pub(super) fn context(object: &Value, around: &Context, fields: &LogFields) -> C
         let pair = lists.flatten().find(|a| a.get("key").and_then(Value::as_str) == path.first().copied());
         pair.and_then(|a| string(a, &["value", "stringValue"]))
     };
-    let own = |path: &[&str]| string(object, path).or_else(|| string(object.get("stream")?, path)).or_else(|| string(object.get("attributes")?, path)).or_else(|| listed(path));
+    let own = |path: &[&str]| {
+        string(object, path)
+            .or_else(|| string(object.get("stream")?, path))
+            .or_else(|| string(object.get("attributes")?, path))
+            .or_else(|| listed(path))
+    };
     let told = fields.host.as_ref().and_then(|path| given(object, path)?.as_str()).and_then(host);
     if let Some(host) = told.or_else(|| HOSTS.iter().filter_map(|path| own(path)).find_map(host)) {
         known.host = Some(host);

@@ -61,7 +61,9 @@ impl Record {
             (Some("kernel"), _) | (None, Some("kernel")) => Some("kernel"),
             // Only the kernel's transport is its own; only systemd itself speaks journald's protocol in its name.
             (Some(_), Some("kernel")) => Some("a process that calls itself kernel"),
-            (Some("syslog" | "stdout"), Some("systemd" | "systemd-oomd")) => Some("a process that calls itself systemd"),
+            (Some("syslog" | "stdout"), Some("systemd" | "systemd-oomd")) => {
+                Some("a process that calls itself systemd")
+            }
             (_, Some(name)) => Some(name),
             (transport, None) => transport,
         }

@@ -13,7 +13,8 @@ use super::string;
 use serde_json::Value;
 
 /// The kubelet polls and rounds.
-pub(crate) const LATE: Clock = Clock { from: "kubernetes, whole seconds and late", floor: 10_000_000_000, after: false };
+pub(crate) const LATE: Clock =
+    Clock { from: "kubernetes, whole seconds and late", floor: 10_000_000_000, after: false };
 
 fn peeled<'a>(time: Option<&str>, host: Option<&'a str>) -> Peeled<'a> {
     let stamp = time.and_then(|t| stamp::any(t.as_bytes())).map(|(stamp, _)| (stamp, LATE));
@@ -28,9 +29,8 @@ pub(crate) fn message(reason: &str, message: &str) -> Option<Saying> {
     let bytes = message.as_bytes();
     let said = kernel::parse(bytes).or_else(|| kubelet::system_oom(bytes));
     // Node-problem-detector reports hung tasks and the like with other reasons; `OOMKilling` alone names a kill.
-    let saying = said.unwrap_or_else(|| {
-        Saying::new(Role::Report, Facts { kind: Some(OomKind::Host), ..Facts::default() })
-    });
+    let saying =
+        said.unwrap_or_else(|| Saying::new(Role::Report, Facts { kind: Some(OomKind::Host), ..Facts::default() }));
     Some(Saying { role: Role::Report, told_by: Some(ToldBy::Kubernetes), ..saying })
 }
 

@@ -1,8 +1,8 @@
 //! JSON: what each object tells, by itself and by the objects around it. One file a form, one table.
 
 mod bounded;
-pub(crate) mod document;
 mod docker;
+pub(crate) mod document;
 mod fields;
 mod journal;
 pub(crate) mod kubernetes;

@@ -23,15 +23,13 @@ pub(super) fn job(object: &Value) -> Option<(Peeled<'static>, Saying)> {
     if !state.eq_ignore_ascii_case("OUT_OF_MEMORY") {
         return None;
     }
-    let end = string(object, &["@end"]).or_else(|| string(object, &["end_time"])).and_then(|t| stamp::any(t.as_bytes()));
+    let end =
+        string(object, &["@end"]).or_else(|| string(object, &["end_time"])).and_then(|t| stamp::any(t.as_bytes()));
     let host = string(object, &["nodes"]).and_then(slurm::one_node);
     let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     let mut saying = Saying::report(ToldBy::Slurm, super::super::teller::slurm_facts(id.as_bytes())?);
     saying.host = host;
-    let peeled = Peeled {
-        format: Some(Format::SlurmRecord),
-        stamp: end.map(|(s, _)| (s, slurm::ENDED)),
-        ..Peeled::default()
-    };
+    let peeled =
+        Peeled { format: Some(Format::SlurmRecord), stamp: end.map(|(s, _)| (s, slurm::ENDED)), ..Peeled::default() };
     Some((peeled, saying))
 }

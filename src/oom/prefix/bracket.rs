@@ -36,7 +36,8 @@ pub(super) fn take<'a>(head: &mut Peeled<'a>, rest: &'a [u8], labels: &Labels) -
         return Some(after);
     }
     let bare = inside.trim_ascii();
-    let caller = |c: &[u8]| c.strip_prefix(b"T").or_else(|| c.strip_prefix(b"C")).is_some_and(|n| text::whole(n).is_some());
+    let caller =
+        |c: &[u8]| c.strip_prefix(b"T").or_else(|| c.strip_prefix(b"C")).is_some_and(|n| text::whole(n).is_some());
     if (caller(bare) && head.stamp.is_some()) || level::is_level(bare) {
         return Some(after.strip_prefix(b":").unwrap_or(after));
     }

@@ -3,15 +3,37 @@
 use super::{Labels, Peeled, Writer};
 
 const FACILITIES: [&[u8]; 21] = [
-    b"kern", b"user", b"mail", b"daemon", b"auth", b"syslog", b"lpr", b"news", b"uucp", b"cron", b"authpriv", b"ftp",
-    b"res0", b"local0", b"local1", b"local2", b"local3", b"local4", b"local5", b"local6", b"local7",
+    b"kern",
+    b"user",
+    b"mail",
+    b"daemon",
+    b"auth",
+    b"syslog",
+    b"lpr",
+    b"news",
+    b"uucp",
+    b"cron",
+    b"authpriv",
+    b"ftp",
+    b"res0",
+    b"local0",
+    b"local1",
+    b"local2",
+    b"local3",
+    b"local4",
+    b"local5",
+    b"local6",
+    b"local7",
 ];
 const LEVELS: [&[u8]; 13] = [
-    b"emerg", b"alert", b"crit", b"err", b"error", b"warn", b"warning", b"notice", b"info", b"debug", b"panic", b"none", b"trace",
+    b"emerg", b"alert", b"crit", b"err", b"error", b"warn", b"warning", b"notice", b"info", b"debug", b"panic",
+    b"none", b"trace",
 ];
 
 pub(super) fn take<'a>(head: &mut Peeled<'a>, rest: &'a [u8], _: &Labels) -> Option<&'a [u8]> {
-    let word = |bytes: &'a [u8]| bytes.split_at_checked(bytes.iter().take(12).take_while(|b| b.is_ascii_alphanumeric()).count());
+    let word = |bytes: &'a [u8]| {
+        bytes.split_at_checked(bytes.iter().take(12).take_while(|b| b.is_ascii_alphanumeric()).count())
+    };
     let (facility, after) = word(rest)?;
     if !FACILITIES.contains(&facility) {
         return None;

@@ -36,7 +36,9 @@ pub(super) fn take<'a>(head: &mut Peeled<'a>, rest: &'a [u8], _: &Labels) -> Opt
 fn pairs<'a>(head: &mut Peeled<'a>, mut rest: &'a [u8]) -> Option<&'a [u8]> {
     for _ in 0..64 {
         rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
-        let Some((key, after)) = text::cut(rest, b"=").filter(|(k, _)| k.len() < 64 && !k.contains(&b' ')) else { break };
+        let Some((key, after)) = text::cut(rest, b"=").filter(|(k, _)| k.len() < 64 && !k.contains(&b' ')) else {
+            break;
+        };
         let (value, after) = value(after)?;
         match key {
             b"time" | b"ts" | b"t" | b"timestamp" => {

@@ -24,7 +24,8 @@ pub(super) fn take<'a>(head: &mut Peeled<'a>, rest: &'a [u8], labels: &Labels) -
         }
         _ => return None,
     };
-    if name.is_empty() || super::facility::take(&mut Peeled::default(), rest, labels).is_some() || !opens(after, labels) {
+    if name.is_empty() || super::facility::take(&mut Peeled::default(), rest, labels).is_some() || !opens(after, labels)
+    {
         return context(head, rest, labels);
     }
     head.weak = head.weak.take().or_else(|| host_of_file(name, None).map(|h| h.into_bytes().into()));
@@ -51,8 +52,28 @@ fn context<'a>(head: &mut Peeled<'a>, rest: &'a [u8], labels: &Labels) -> Option
 /// called everywhere, else that of the directory.
 pub(crate) fn host_of_file(path: &[u8], names: Option<&Names>) -> Option<String> {
     const EVERYWHERE: [&str; 22] = [
-        "messages", "syslog", "kern", "dmesg", "log", "logs", "var", "journal", "console", "memory", "stdout", "stderr",
-        "standard input", "vmstat", "current", "", "docker", "user", "daemon", "boot", "output", "out",
+        "messages",
+        "syslog",
+        "kern",
+        "dmesg",
+        "log",
+        "logs",
+        "var",
+        "journal",
+        "console",
+        "memory",
+        "stdout",
+        "stderr",
+        "standard input",
+        "vmstat",
+        "current",
+        "",
+        "docker",
+        "user",
+        "daemon",
+        "boot",
+        "output",
+        "out",
     ];
     let path = text::lossy(path, text::PATH);
     let parts = || path.rsplit('/').take(2);

@@ -5,8 +5,24 @@ use super::{Labels, Peeled, opens};
 /// Whether a word is the name of a level.
 pub(super) fn is_level(word: &[u8]) -> bool {
     const LEVELS: [&[u8]; 18] = [
-        b"emerg", b"alert", b"crit", b"critical", b"err", b"error", b"warn", b"warning", b"notice", b"info", b"debug",
-        b"trace", b"fatal", b"information", b"e", b"w", b"i", b"severe",
+        b"emerg",
+        b"alert",
+        b"crit",
+        b"critical",
+        b"err",
+        b"error",
+        b"warn",
+        b"warning",
+        b"notice",
+        b"info",
+        b"debug",
+        b"trace",
+        b"fatal",
+        b"information",
+        b"e",
+        b"w",
+        b"i",
+        b"severe",
     ];
     LEVELS.iter().any(|l| l.eq_ignore_ascii_case(word))
 }

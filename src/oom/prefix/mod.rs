@@ -28,7 +28,10 @@ use std::borrow::Cow;
 /// A recogniser of one part.
 struct Prefix {
     /// What it recognises.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the table is documentation, and held against the parts by tests"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the table is documentation, and held against the parts by tests")
+    )]
     name: &'static str,
     /// What a line gains by it.
     #[cfg_attr(not(test), expect(dead_code, reason = "as above"))]
@@ -145,7 +148,8 @@ pub(crate) fn peel<'a>(line: &'a [u8], labels: &Labels) -> Peeled<'a> {
     let json = rest.trim_ascii_end().ends_with(b"}") && text::has(rest, b"{\"");
     if let Some(at) = prefilter::kernel_words(rest).filter(|at| *at > 0 && rest.get(at - 1) == Some(&b' ') && !json) {
         let (before, message) = rest.split_at_checked(at).unwrap_or((&[], rest));
-        let starts = before.iter().enumerate().filter(|(_, b)| matches!(b, b' ' | b'\t' | b'"' | b'(' | b'[' | b'=')).take(32);
+        let starts =
+            before.iter().enumerate().filter(|(_, b)| matches!(b, b' ' | b'\t' | b'"' | b'(' | b'[' | b'=')).take(32);
         let stamp = starts.filter_map(|(at, _)| super::stamp::any(before.get(at + 1..)?)).next();
         if let (None, Some((stamp, _))) = (peeled.stamp, stamp) {
             peeled.stamped(stamp, date::RECEIVED, Format::Plain);
@@ -164,8 +168,7 @@ fn opens(rest: &[u8], labels: &Labels) -> bool {
 fn opens_within(rest: &[u8], labels: &Labels, depth: u8) -> bool {
     let rest = rest.trim_ascii_start();
     let Some(first) = rest.first() else { return false };
-    const OTHERS: [&[u8]; 5] =
-        [b"{\"", b"__CURSOR=", b"__REALTIME_TIMESTAMP=", super::facts::MARK, b"kernel: "];
+    const OTHERS: [&[u8]; 5] = [b"{\"", b"__CURSOR=", b"__REALTIME_TIMESTAMP=", super::facts::MARK, b"kernel: "];
     if rest == b"{" || OTHERS.iter().any(|k| rest.starts_with(k)) || prefilter::kernel_words(rest) == Some(0) {
         return true;
     }
@@ -195,7 +198,9 @@ pub(crate) fn is_nameless(host: &[u8]) -> bool {
 
 /// A word as a host's name.
 pub(crate) fn host_word(word: &[u8]) -> Option<&str> {
-    std::str::from_utf8(word).ok().filter(|w| super::envelope::nodeset::is_host(w) || text::whole(word).is_none() && is_nameless(word))
+    std::str::from_utf8(word)
+        .ok()
+        .filter(|w| super::envelope::nodeset::is_host(w) || text::whole(word).is_none() && is_nameless(word))
 }
 
 #[cfg(test)]

@@ -43,8 +43,20 @@ fn is_program(word: &[u8]) -> bool {
 
 /// Programs that are believed without a time before them or a number behind.
 const KNOWN: [&[u8]; 14] = [
-    b"kernel", b"systemd", b"systemd-oomd", b"earlyoom", b"kubelet", b"containerd", b"dockerd", b"crio", b"slurmstepd", b"slurmd",
-    b"slurmctld", b"node-problem-detector", b"pbs_mom", b"klogd",
+    b"kernel",
+    b"systemd",
+    b"systemd-oomd",
+    b"earlyoom",
+    b"kubelet",
+    b"containerd",
+    b"dockerd",
+    b"crio",
+    b"slurmstepd",
+    b"slurmd",
+    b"slurmctld",
+    b"node-problem-detector",
+    b"pbs_mom",
+    b"klogd",
 ];
 
 fn program<'a>(head: &mut Peeled<'a>, word: &'a [u8], after: &'a [u8], behind: bool) -> Option<&'a [u8]> {

@@ -14,7 +14,11 @@ use super::{Told, ago, columns};
 use crate::time::Timestamp;
 
 /// An age in a text, of which only its file says when it was written.
-const AGO: Clock = Clock { from: "age printed by kubectl, counted back from when the text was written", floor: 1_000_000_000, after: false };
+const AGO: Clock = Clock {
+    from: "age printed by kubectl, counted back from when the text was written",
+    floor: 1_000_000_000,
+    after: false,
+};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -70,7 +74,8 @@ impl Output {
         }
         let cells = cells(line, &table.names);
         let cell = |names: &[&str]| {
-            let at = table.names.iter().position(|(_, n)| names.iter().any(|w| n.eq_ignore_ascii_case(w.as_bytes())))?;
+            let at =
+                table.names.iter().position(|(_, n)| names.iter().any(|w| n.eq_ignore_ascii_case(w.as_bytes())))?;
             cells.get(at).copied().filter(|c| !c.is_empty())
         };
         let told = match table.kind {
@@ -98,14 +103,21 @@ impl Output {
     }
 
     /// A row of events. Its host is the node that the event is about, or that of the pod described.
-    fn event<'a>(&self, cell: &dyn Fn(&[&str]) -> Option<&'a [u8]>, written: Option<Timestamp>) -> Option<(Peeled<'static>, Saying)> {
+    fn event<'a>(
+        &self,
+        cell: &dyn Fn(&[&str]) -> Option<&'a [u8]>,
+        written: Option<Timestamp>,
+    ) -> Option<(Peeled<'static>, Saying)> {
         let reason = cell(&["REASON", "Reason"])?;
         let text = cell(&["MESSAGE", "Message"]).unwrap_or_default();
         let mut saying = message(std::str::from_utf8(reason).ok()?, &String::from_utf8_lossy(text))?;
         let when = cell(&["LAST SEEN", "LastSeen", "Age"])?;
         let (when, rest) = text::cut(when, b" (x").unwrap_or((when, b""));
-        saying.facts.occurrences = text::number(rest).map(|(n, _)| n).or_else(|| cell(&["COUNT", "Count"]).and_then(text::whole));
-        let node = cell(&["OBJECT"]).and_then(|o| o.strip_prefix(b"node/").or_else(|| o.strip_prefix(b"Node/"))).and_then(owned);
+        saying.facts.occurrences =
+            text::number(rest).map(|(n, _)| n).or_else(|| cell(&["COUNT", "Count"]).and_then(text::whole));
+        let node = cell(&["OBJECT"])
+            .and_then(|o| o.strip_prefix(b"node/").or_else(|| o.strip_prefix(b"Node/")))
+            .and_then(owned);
         let source = cell(&["SOURCE"]).and_then(|s| text::cut(s, b", ")).and_then(|(_, h)| owned(h));
         let described = self.described.as_ref().filter(|_| cell(&["OBJECT"]).is_none());
         saying.host = node.or(source).or_else(|| described.and_then(|d| d.node.clone().or_else(|| d.name.clone())));
@@ -156,7 +168,10 @@ fn peeled(when: &[u8], written: Option<Timestamp>) -> Peeled<'static> {
 }
 
 /// A row of `get pods` whose status is `OOMKilled`: when it was, only the age of the last restart tells.
-fn pod<'a>(cell: &dyn Fn(&[&str]) -> Option<&'a [u8]>, written: Option<Timestamp>) -> Option<(Peeled<'static>, Saying)> {
+fn pod<'a>(
+    cell: &dyn Fn(&[&str]) -> Option<&'a [u8]>,
+    written: Option<Timestamp>,
+) -> Option<(Peeled<'static>, Saying)> {
     let status = cell(&["STATUS"])?;
     if !text::has(status, b"OOMKilled") {
         return None;
@@ -177,10 +192,15 @@ fn pod<'a>(cell: &dyn Fn(&[&str]) -> Option<&'a [u8]>, written: Option<Timestamp
 
 /// The cells of a row: where the columns of the heading begin, or, where a row does not keep to them, between blanks.
 fn cells<'a>(line: &'a [u8], names: &[(usize, Vec<u8>)]) -> Vec<&'a [u8]> {
-    let begins = |at: usize| line.get(at).is_none_or(|b| *b != b' ') && (at == 0 || line.get(at - 1).is_none_or(|b| *b == b' '));
+    let begins =
+        |at: usize| line.get(at).is_none_or(|b| *b != b' ') && (at == 0 || line.get(at - 1).is_none_or(|b| *b == b' '));
     if names.iter().all(|(at, _)| begins(*at)) {
         let ends = names.iter().skip(1).map(|(at, _)| *at).chain([line.len()]);
-        return names.iter().zip(ends).map(|((at, _), end)| line.get(*at..end.min(line.len())).unwrap_or_default().trim_ascii()).collect();
+        return names
+            .iter()
+            .zip(ends)
+            .map(|((at, _), end)| line.get(*at..end.min(line.len())).unwrap_or_default().trim_ascii())
+            .collect();
     }
     let parts = columns(line);
     let last = names.len().saturating_sub(1);

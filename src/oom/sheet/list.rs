@@ -1,11 +1,11 @@
 //! A list that a person keeps: `host,time[,process[,pid]]`, with or without a line of names.
 
 use super::super::event::{Facts, OomKind, Role};
-use super::super::teller::Saying;
 use super::super::format::Format;
 use super::super::options::Clock;
 use super::super::prefix::Peeled;
 use super::super::stamp::{Stamp, iso_stamp};
+use super::super::teller::Saying;
 use super::super::{parse_instant, text};
 
 /// Which column holds what.

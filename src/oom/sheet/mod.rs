@@ -2,8 +2,8 @@
 
 pub(crate) mod counter;
 pub(crate) mod export;
-pub(crate) mod list;
 mod kubectl;
+pub(crate) mod list;
 pub(crate) mod slurm;
 mod unit;
 

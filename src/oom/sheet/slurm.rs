@@ -78,7 +78,9 @@ impl Accounts {
         let Some(table) = &self.table else { return false };
         let cells: Vec<&[u8]> = match &table.division {
             Division::By(b) => line.split(|c| c == b).collect(),
-            Division::At(spans) => spans.iter().map(|(a, z)| line.get(*a..(*z).min(line.len())).unwrap_or_default()).collect(),
+            Division::At(spans) => {
+                spans.iter().map(|(a, z)| line.get(*a..(*z).min(line.len())).unwrap_or_default()).collect()
+            }
         };
         let cell = |name: &[u8]| {
             let at = table.names.iter().position(|n| n.eq_ignore_ascii_case(name))?;
@@ -91,7 +93,8 @@ impl Accounts {
         if !id.first().is_some_and(u8::is_ascii_digit) {
             return false;
         }
-        let found = killed(state).then(|| told(number, id, cell(b"End").unwrap_or_default(), cell(b"NodeList").unwrap_or_default()));
+        let found = killed(state)
+            .then(|| told(number, id, cell(b"End").unwrap_or_default(), cell(b"NodeList").unwrap_or_default()));
         let of_job = id.split(|b| *b == b'.').next().unwrap_or(id).to_vec();
         if self.job.as_ref().is_some_and(|(job, _)| *job != of_job) {
             out.extend(self.job.take().map(|(_, told)| told));
@@ -156,7 +159,8 @@ impl Accounts {
                 _ => spans.push((at, at + usize::from(*b == b'-'))),
             }
         }
-        let names = spans.iter().map(|(a, z)| header.get(*a..(*z).min(header.len())).unwrap_or_default().trim_ascii().to_vec());
+        let names =
+            spans.iter().map(|(a, z)| header.get(*a..(*z).min(header.len())).unwrap_or_default().trim_ascii().to_vec());
         self.table = Some(Table { names: names.collect(), division: Division::At(spans) });
     }
 

@@ -50,17 +50,25 @@ fn sacct_in_each_form() {
 
 #[test]
 fn kubectl_for_people() {
-    let got = kills("LAST SEEN   TYPE      REASON      OBJECT         MESSAGE\n5m          Warning   SystemOOM   node/gpu-017   System OOM encountered, victim process: python3, pid: 7\n10s         Normal    Pulled      pod/x          Container image\n");
+    let got = kills(
+        "LAST SEEN   TYPE      REASON      OBJECT         MESSAGE\n5m          Warning   SystemOOM   node/gpu-017   System OOM encountered, victim process: python3, pid: 7\n10s         Normal    Pulled      pod/x          Container image\n",
+    );
     assert_eq!(got, [(s("gpu-017"), 1_700_000_000 - 330, None)]);
-    let got = kills("NAME      READY   STATUS      RESTARTS      AGE   IP           NODE      NOMINATED NODE\ntrain-0   0/1     OOMKilled   1 (2m ago)    3h    10.2.3.4     gpu-017   <none>\ntrain-1   1/1     Running     0             3h    10.2.3.5     gpu-018   <none>\n");
+    let got = kills(
+        "NAME      READY   STATUS      RESTARTS      AGE   IP           NODE      NOMINATED NODE\ntrain-0   0/1     OOMKilled   1 (2m ago)    3h    10.2.3.4     gpu-017   <none>\ntrain-1   1/1     Running     0             3h    10.2.3.5     gpu-018   <none>\n",
+    );
     assert_eq!(got, [(s("gpu-017"), 1_700_000_000 - 150, s("train-0"))]);
-    let got = kills("EVENT      LAST SEEN   TYPE      REASON       OBJECT         MESSAGE\nADDED      5m    Warning   OOMKilling   node/gpu-1   Memory cgroup out of memory: Killed process 7 (p) total-vm:9kB, anon-rss:8kB\n");
+    let got = kills(
+        "EVENT      LAST SEEN   TYPE      REASON       OBJECT         MESSAGE\nADDED      5m    Warning   OOMKilling   node/gpu-1   Memory cgroup out of memory: Killed process 7 (p) total-vm:9kB, anon-rss:8kB\n",
+    );
     assert_eq!(got.len(), 1);
     assert_eq!(got[0].0, s("gpu-1"));
 }
 
 #[test]
 fn a_units_status_takes_its_host_from_the_journal_below() {
-    let got = kills("× train.service - Train\n     Loaded: loaded (/etc/systemd/system/train.service)\n     Active: failed (Result: oom-kill) since Tue 2023-11-14 22:14:25 UTC; 5min ago\n   Main PID: 7 (code=killed, signal=KILL)\n\nNov 14 22:14:25 gpu-1 systemd[1]: train.service: A process of this unit has been killed by the OOM killer.\n");
+    let got = kills(
+        "× train.service - Train\n     Loaded: loaded (/etc/systemd/system/train.service)\n     Active: failed (Result: oom-kill) since Tue 2023-11-14 22:14:25 UTC; 5min ago\n   Main PID: 7 (code=killed, signal=KILL)\n\nNov 14 22:14:25 gpu-1 systemd[1]: train.service: A process of this unit has been killed by the OOM killer.\n",
+    );
     assert_eq!(got, [(s("gpu-1"), 1_700_000_065, s("train.service"))]);
 }

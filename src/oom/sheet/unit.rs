@@ -50,7 +50,8 @@ impl Status {
         let Some((_, since)) = text::cut(line, b"(Result: oom-kill) since ") else { return false };
         let stamp = stamp::any(since).map(|(stamp, _)| (stamp, ENDED));
         let peeled = Peeled { format: Some(Format::Plain), stamp, ..Peeled::default() };
-        self.pending = Some((Told { lines: vec![number], peeled, saying: Saying::report(ToldBy::Systemd, facts) }, LINES));
+        self.pending =
+            Some((Told { lines: vec![number], peeled, saying: Saying::report(ToldBy::Systemd, facts) }, LINES));
         true
     }
 

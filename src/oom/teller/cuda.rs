@@ -1,8 +1,8 @@
 //! CUDA out of memory: GPU memory, never host memory. Read so that it can be told apart.
 
 use super::super::event::{Facts, OomKind, Role};
-use super::Saying;
 use super::super::text::has;
+use super::Saying;
 
 /// PyTorch's exception and the runtime's own error.
 pub(crate) fn parse(message: &[u8]) -> Option<Saying> {

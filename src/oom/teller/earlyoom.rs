@@ -1,8 +1,8 @@
 //! earlyoom: `sending SIGTERM to process 48211 uid 1000 "python": oom_score 1302, …`.
 
 use super::super::event::{Facts, OomKind, Role};
-use super::Saying;
 use super::super::text::{self, cut, number};
+use super::Saying;
 
 /// Reads the line; the wording before 1.7 has `badness` for `oom_score`.
 pub(crate) fn parse(message: &[u8]) -> Option<Saying> {

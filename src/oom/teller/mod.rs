@@ -49,7 +49,10 @@ struct Teller {
     /// The programs whose lines are believed to be its own; empty: the kernel's.
     writers: &'static [&'static str],
     /// The event's kind, where that is one.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the table is documentation, and held against the parts by tests"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the table is documentation, and held against the parts by tests")
+    )]
     kind: Option<OomKind>,
     /// A line that it understands.
     #[cfg_attr(not(test), expect(dead_code, reason = "as above"))]

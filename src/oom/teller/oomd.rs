@@ -1,9 +1,9 @@
 //! systemd-oomd, and systemd's own report of what it killed. No pid: a whole unit dies.
 
 use super::super::event::{Facts, OomKind, Role};
-use super::Saying;
 use super::super::text::{self, cut, has};
 use super::super::workload::{self, Workload, WorkloadKind};
+use super::Saying;
 
 /// `Killed /system.slice/x.service due to memory pressure …`, `Marked /… for killing due to …`, or
 /// `x.service: systemd-oomd killed 9 process(es) in this unit.`

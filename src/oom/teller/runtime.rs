@@ -7,10 +7,8 @@ use super::{Saying, between};
 
 /// What is known of the kill in a container.
 pub(crate) fn facts(id: &[u8], name: Option<&[u8]>) -> Facts {
-    let workload = text::name(id).map(|id| Workload {
-        name: name.and_then(text::name),
-        ..Workload::new(WorkloadKind::Container, id)
-    });
+    let workload = text::name(id)
+        .map(|id| Workload { name: name.and_then(text::name), ..Workload::new(WorkloadKind::Container, id) });
     Facts { kind: Some(OomKind::Cgroup), workload, ..Facts::default() }
 }
 

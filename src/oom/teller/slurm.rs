@@ -1,9 +1,9 @@
 //! Slurm: the step daemon counts kills in a step's cgroup, `srun` names the host.
 
 use super::super::event::{Facts, OomKind, Role};
-use super::Saying;
 use super::super::text::{self, cut, has, number};
 use super::super::workload::{Workload, WorkloadKind};
+use super::Saying;
 
 /// `Detected N oom-kill event(s) in step J.S cgroup`, `… in StepId=J.S cgroup`; `srun: error: HOST: task 0: Out Of Memory`;
 /// `JobId=J OOM failure` of slurmctld; `Step J.S exceeded memory limit (…), being killed` of jobacct_gather.
@@ -19,9 +19,10 @@ pub(super) fn parse(message: &[u8]) -> Option<Saying> {
         let id = text::rcut(before, b" ").map_or(before, |(_, id)| id);
         let named = text::rcut(before, b"tep ").is_some() || text::rcut(before, b"ob ").is_some();
         let id = id.strip_prefix(b"StepId=").or_else(|| id.strip_prefix(b"JobId=")).unwrap_or(id);
-        return (named && has(rest, b"being killed")).then(|| facts(id)).flatten().map(|f| {
-            Saying::new(Role::Report, Facts { kind: Some(OomKind::Userspace), ..f })
-        });
+        return (named && has(rest, b"being killed"))
+            .then(|| facts(id))
+            .flatten()
+            .map(|f| Saying::new(Role::Report, Facts { kind: Some(OomKind::Userspace), ..f }));
     }
     let (_, rest) = cut(message, b"srun: error: ")?;
     let (host, rest) = cut(rest, b": task")?;
