@@ -203,7 +203,8 @@ pub(super) fn shown(path: &Path) -> String {
 pub(super) fn complain(text: &str) {
     let mut err = io::stderr().lock();
     let full = text.contains("(os error 28)") && !text.contains("full disk");
-    let _ = writeln!(err, "rdzvscope: {}{}", escape::clean(text.as_bytes(), 2000), if full { ": full disk" } else { "" });
+    let _ =
+        writeln!(err, "rdzvscope: {}{}", escape::clean(text.as_bytes(), 2000), if full { ": full disk" } else { "" });
 }
 
 /// What clap says of bad arguments. It repeats them; what they hold must not reach the terminal raw.
