@@ -5,7 +5,8 @@ use crate::protocol::nccl;
 use crate::protocol::observation::{FlowObservation, Kept, Overlap};
 use crate::protocol::tcpstore::{Candidates, Decoding, Dialect, Facts, first_bytes};
 use crate::stream::{
-    Assembler, AssemblerLimits, Chunk, Direction, Event, FlowRecord, HEAD_BYTES, Heads, PacketRef, Piece,
+    AssemblerLimits, Chunk, Conversation, Direction, Event, FlowRecord, HEAD_BYTES, Heads, Outcome, PacketRef,
+    StreamCounters,
 };
 use crate::time::Timestamp;
 
@@ -103,52 +104,9 @@ pub(crate) struct Step {
     pub(crate) magic: Option<u64>,
     /// From here on it carries data that is only counted.
     pub(crate) bulk: bool,
-    pub(crate) duplicate: bool,
     pub(crate) server_active: bool,
-}
-
-/// What two copies of one packet have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Print {
-    seq: u32,
-    ack: u32,
-    length: u32,
-    captured: u32,
-    ip_id: u32,
-    window: u16,
-    flags: u8,
-}
-
-/// Copies of one packet are seen within this time; a retransmission takes longer (RFC 6298: 200 ms and more).
-const COPY_NANOS: i64 = 20_000_000;
-
-/// Tells a packet that was captured twice (another interface of `any`, a mirror port) from a retransmission.
-#[derive(Default)]
-pub(super) struct Copies {
-    recent: [Option<(Print, Timestamp)>; 4],
-    at: usize,
-}
-
-impl Copies {
-    pub(super) fn is_copy(&mut self, segment: &Segment<'_>, time: Timestamp) -> bool {
-        let print = Print {
-            seq: segment.seq,
-            ack: segment.ack,
-            length: segment.wire_length,
-            // A copy that a smaller snaplen cut earlier is no copy of all of it.
-            captured: segment.payload.len() as u32,
-            ip_id: segment.ip_id,
-            window: segment.window,
-            flags: segment.flags.0,
-        };
-        let near = |t: Timestamp| time.0.abs_diff(t.0) <= COPY_NANOS as u64;
-        if self.recent.iter().flatten().any(|(p, t)| *p == print && near(*t)) {
-            return true;
-        }
-        self.recent[self.at] = Some((print, time));
-        self.at = (self.at + 1) % self.recent.len();
-        false
-    }
+    /// What its receiver made of it.
+    pub(crate) outcome: Outcome,
 }
 
 /// The beginning of a stream, as packets carried it.
@@ -156,6 +114,12 @@ struct Keeper {
     kept: Vec<Kept>,
     bytes: usize,
     whole: bool,
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        Keeper { kept: Vec::new(), bytes: 0, whole: true }
+    }
 }
 
 impl Keeper {
@@ -181,30 +145,6 @@ impl Keeper {
             head.extend_from_slice(&k.bytes[..k.bytes.len().min(max - head.len())]);
         }
         head
-    }
-}
-
-/// One direction of a tracked flow.
-struct Side {
-    assembler: Assembler,
-    keeper: Keeper,
-    copies: Copies,
-    base: Option<u32>,
-}
-
-impl Side {
-    fn new(isn: Option<u32>) -> Self {
-        let limits = AssemblerLimits { history_bytes: 1 << 10, ..AssemblerLimits::default() };
-        let mut assembler = Assembler::new(limits);
-        if let Some(isn) = isn {
-            assembler.syn(isn);
-        }
-        Side {
-            assembler,
-            keeper: Keeper { kept: Vec::new(), bytes: 0, whole: true },
-            copies: Copies::default(),
-            base: isn.map(|n| n.wrapping_add(1)),
-        }
     }
 }
 
@@ -261,7 +201,8 @@ impl Heard {
 /// A flow under reassembly.
 pub(crate) struct Tracked {
     pub(crate) flow: u32,
-    sides: [Side; 2],
+    conversation: Conversation,
+    keepers: [Keeper; 2],
     decided: bool,
     /// Whether its magic was told, or will not be.
     told: bool,
@@ -277,7 +218,11 @@ impl Tracked {
     pub(crate) fn new(flow: u32, record: &FlowRecord, interest: Interest, segment: &Segment<'_>) -> Self {
         let mut tracked = Tracked {
             flow,
-            sides: [Side::new(record.isn(Direction::ToServer)), Side::new(record.isn(Direction::ToClient))],
+            conversation: Conversation::new(
+                AssemblerLimits { history_bytes: 1 << 10, ..AssemblerLimits::default() },
+                record,
+            ),
+            keepers: Default::default(),
             decided: false,
             told: false,
             heard: Heard::default(),
@@ -303,7 +248,7 @@ impl Tracked {
         // What was kept while it was undecided is replayed in the order in which packets came.
         let mut kept: Vec<(Direction, Kept)> = Vec::new();
         for direction in [Direction::ToServer, Direction::ToClient] {
-            kept.extend(self.sides[direction.index()].keeper.kept.iter().cloned().map(|k| (direction, k)));
+            kept.extend(self.keepers[direction.index()].kept.iter().cloned().map(|k| (direction, k)));
         }
         kept.sort_by_key(|(_, k)| (k.time, k.packet));
         for (direction, k) in &kept {
@@ -321,14 +266,13 @@ impl Tracked {
 
     /// The magic of its communicator, once its first bytes say that it is NCCL's.
     fn magic(&self) -> Option<u64> {
-        let head = self.sides[0].keeper.head(HEAD_BYTES);
+        let head = self.keepers[0].head(HEAD_BYTES);
         Interest::of_bytes(&head, self.midstream).magic(&head)
     }
 
     /// Memory taken, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let held = |s: &Side| s.assembler.counters().allocated_bytes as usize + s.keeper.bytes;
-        Self::BASE_BYTES + self.sides.iter().map(held).sum::<usize>()
+        Self::BASE_BYTES + self.conversation.bytes() + self.keepers.iter().map(|k| k.bytes).sum::<usize>()
     }
 
     /// Takes one segment.
@@ -340,31 +284,13 @@ impl Tracked {
         packet: PacketRef,
     ) -> Step {
         let direction = if segment.src == record.client() { Direction::ToServer } else { Direction::ToClient };
-        let mut step = Step::default();
-        let side = &mut self.sides[direction.index()];
-        if side.copies.is_copy(segment, time) {
-            step.duplicate = true;
-            return step;
-        }
-        if segment.flags.syn() {
-            side.assembler.syn(segment.seq);
-            side.base = side.base.or(Some(segment.seq.wrapping_add(1)));
-        }
-        let seq = segment.seq.wrapping_add(u32::from(segment.flags.syn()));
-        if segment.wire_length > 0 {
-            side.base = side.base.or(Some(seq));
-            let piece = Piece { seq, payload: segment.payload, wire_length: segment.wire_length, time, packet };
-            let Side { assembler, keeper, .. } = side;
-            assembler.push(piece, &mut |event| self.heard.event(direction, event, keeper, time));
-            step.server_active = direction == Direction::ToClient;
-        }
-        if segment.flags.fin() {
-            side.assembler.fin(seq.wrapping_add(segment.wire_length));
-        }
-        step.server_active |= direction == Direction::ToClient && (segment.flags.fin() || segment.flags.rst());
-        if segment.flags.ack() {
-            self.sides[direction.reverse().index()].assembler.acknowledged(segment.ack);
-        }
+        let (heard, keepers) = (&mut self.heard, &mut self.keepers);
+        let outcome = self.conversation.segment(record, segment, time, packet, &mut |direction, event| {
+            heard.event(direction, event, &mut keepers[direction.index()], time);
+        });
+        let ends = outcome.fin || outcome.rst;
+        let server_active = direction == Direction::ToClient && outcome.accepted && segment.wire_length > 0 || ends;
+        let mut step = Step { outcome, server_active: direction == Direction::ToClient && server_active, ..Step::default() };
         if !self.decided {
             step.dismissed = self.settle(record);
         }
@@ -378,7 +304,7 @@ impl Tracked {
 
     /// Decides an undecided flow if its bytes allow it; whether it is dismissed.
     fn settle(&mut self, record: &FlowRecord) -> bool {
-        let interest = Interest::of_bytes(&self.sides[0].keeper.head(HEAD_BYTES), false);
+        let interest = Interest::of_bytes(&self.keepers[0].head(HEAD_BYTES), false);
         if interest.is_decided() {
             self.decide(interest);
             return false;
@@ -391,21 +317,27 @@ impl Tracked {
     pub(crate) fn heads(&self) -> Heads {
         let first = |k: &Keeper| k.kept.first().map(|k| (k.packet, k.time));
         Heads {
-            bytes: [self.sides[0].keeper.head(HEAD_BYTES), self.sides[1].keeper.head(HEAD_BYTES)],
-            first: [first(&self.sides[0].keeper), first(&self.sides[1].keeper)],
+            bytes: [self.keepers[0].head(HEAD_BYTES), self.keepers[1].head(HEAD_BYTES)],
+            first: [first(&self.keepers[0]), first(&self.keepers[1])],
         }
+    }
+
+    /// What was counted so far, `[to server, to client]`.
+    pub(crate) fn counters(&self) -> [&StreamCounters; 2] {
+        [Direction::ToServer, Direction::ToClient].map(|d| self.conversation.counters(d))
     }
 
     /// Ends both streams. Counts of a flow that ended early are taken from its record.
     pub(crate) fn finish(mut self, record: FlowRecord, set: u32) -> FlowObservation {
-        for direction in [Direction::ToServer, Direction::ToClient] {
-            let Side { assembler, keeper, .. } = &mut self.sides[direction.index()];
-            assembler.finish(&mut |event| self.heard.event(direction, event, keeper, record.last));
-        }
+        let (heard, keepers) = (&mut self.heard, &mut self.keepers);
+        self.conversation.finish(&mut |direction, event| {
+            heard.event(direction, event, &mut keepers[direction.index()], record.last);
+        });
         let Heard { readings, nccl, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
-        let [mut a, mut b] = self.sides;
-        a.keeper.kept.shrink_to_fit();
-        b.keeper.kept.shrink_to_fit();
+        let [mut a, mut b] = self.keepers;
+        a.kept.shrink_to_fit();
+        b.kept.shrink_to_fit();
+        let both = [Direction::ToServer, Direction::ToClient];
         // Collected in place they would keep the room of the decoders they come from, for as long as the analysis runs.
         let mut store = Vec::with_capacity(readings.len());
         store.extend(readings.into_iter().map(Decoding::end));
@@ -413,9 +345,12 @@ impl Tracked {
         FlowObservation {
             record,
             set,
-            kept_whole: [a.keeper.whole, b.keeper.whole],
-            kept: [a.keeper.kept, b.keeper.kept],
-            base: [a.base, b.base],
+            kept_whole: [a.whole, b.whole],
+            kept: [a.kept, b.kept],
+            base: both.map(|d| self.conversation.base(d)),
+            acknowledged: both.map(|d| self.conversation.acknowledged(d)),
+            counters: both.map(|d| *self.conversation.counters(d)),
+            refused: self.conversation.refused(),
             store,
             nccl: nccl.map(|d| Box::new(d.end())),
             gaps,

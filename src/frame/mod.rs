@@ -13,7 +13,7 @@ mod tunnel;
 
 pub use counters::{Counters, Other, Part, Skip};
 pub use decoder::{Decoder, Frame, Glance, Limits, glance};
-pub use segment::{Flags, OuterLayer, Segment};
+pub use segment::{Flags, Offer, OuterLayer, Segment};
 pub use tcp::{Checksum, verify_checksum};
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::net::Endpoint;
 use crate::protocol::tcpstore::{Dialect, Facts};
-use crate::stream::{Direction, FlowRecord, PacketRef};
+use crate::stream::{Direction, FlowRecord, PacketRef, Refused, StreamCounters};
 use crate::time::Timestamp;
 
 /// Bytes and the packet that carried them, kept from the beginning of a stream.
@@ -48,6 +48,12 @@ pub struct FlowObservation {
     pub kept_whole: [bool; 2],
     /// Sequence number of offset 0 of each stream.
     pub base: [Option<u32>; 2],
+    /// How many bytes of each stream its receiver acknowledged; `None` where the capture holds no acknowledgement.
+    pub acknowledged: [Option<u64>; 2],
+    /// What was counted of each stream.
+    pub counters: [StreamCounters; 2],
+    /// Segments that their receivers refused; the first few.
+    pub refused: Vec<Refused>,
     /// What a TCPStore decoder of each dialect makes of it; empty when none was tried.
     pub store: Vec<Facts>,
     /// What a decoder of NCCL makes of it; `None` when none was tried.

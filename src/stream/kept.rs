@@ -8,7 +8,7 @@ use crate::net::{Address, Endpoint};
 use crate::time::Timestamp;
 
 /// Version of the layout.
-const LAYOUT: u8 = 1;
+const LAYOUT: u8 = 2;
 
 /// Reads numbers off the front of bytes; `None` where they end too early.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
@@ -84,8 +84,8 @@ impl FlowRecord {
         let flags = [
             (self.direction_known, 1u8),
             (self.live, 2),
-            (self.isn_seen[0], 4),
-            (self.isn_seen[1], 8),
+            (self.isn_seen(0), 4),
+            (self.isn_seen(1), 8),
             (self.state == FlowState::Dismissed, 16),
             (matches!(self.state, FlowState::Tracked(_)), 32),
         ];
@@ -107,13 +107,17 @@ impl FlowRecord {
         put_moment(&mut out, self.syn_ack);
         put_packet(&mut out, self.first_packet);
         put_packet(&mut out, self.server_close_packet);
+        out.extend_from_slice(&[self.bits & (Self::TIMESTAMPS | Self::SACK | Self::WATCHED), self.shifts]);
+        out.extend_from_slice(&self.server_window.to_le_bytes());
+        out.extend_from_slice(&self.syn_timestamp.to_le_bytes());
         out
     }
 
     /// A record from the front of `take`; `None` when the bytes are none. A flow that was decoded comes back as one that
     /// is not: what decodes it again says so.
     pub(crate) fn from_bytes(take: &mut Take<'_>) -> Option<FlowRecord> {
-        if take.u8()? != LAYOUT {
+        let layout = take.u8()?;
+        if !(1..=LAYOUT).contains(&layout) {
             return None;
         }
         let flags = take.u8()?;
@@ -132,7 +136,10 @@ impl FlowRecord {
                 3 => SynMaker::Zmap,
                 _ => SynMaker::Unknown,
             },
-            isn_seen: [flags & 4 != 0, flags & 8 != 0],
+            bits: flags >> 2 & 3,
+            shifts: 0xff,
+            server_window: 0,
+            syn_timestamp: 0,
             isns: [0; 2],
             packets: [0; 2],
             bytes: [0; 2],
@@ -159,6 +166,13 @@ impl FlowRecord {
         r.syn_ack = take.moment()?;
         r.first_packet = take.packet()?;
         r.server_close_packet = take.packet()?;
+        // The first layout did not tell what the handshake had settled.
+        if layout > 1 {
+            r.bits |= take.u8()? & (Self::TIMESTAMPS | Self::SACK | Self::WATCHED);
+            r.shifts = take.u8()?;
+            r.server_window = take.u16()?;
+            r.syn_timestamp = take.u32()?;
+        }
         Some(r)
     }
 
@@ -206,7 +220,10 @@ mod tests {
             live: true,
             folded: false,
             syn_maker: SynMaker::Masscan,
-            isn_seen: [true, false],
+            bits: FlowRecord::CLIENT_ISN | FlowRecord::TIMESTAMPS,
+            shifts: 0x7a,
+            server_window: 9,
+            syn_timestamp: 10,
             isns: [7, 8],
             packets: [1, 2],
             bytes: [3, u64::MAX],
