@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::gather::{self, Gathered};
+use super::dedup::{self, DistinctFlow};
 use super::options::Options;
 use super::reading::Reading;
 use super::sets::Set;
@@ -11,7 +11,7 @@ use crate::net::Endpoint;
 use crate::protocol::nccl::{self, Conclusion, Flow, Knowledge, KnownId, Network, UniqueId};
 use crate::protocol::stray;
 use crate::stream::FlowState;
-use crate::words::Outcome;
+use crate::vocabulary::Outcome;
 
 /// Endpoints that may be listeners of NCCL: those of decoded flows, of stored ids, of ports that the user named, and all
 /// that these teach.
@@ -20,7 +20,7 @@ pub(super) fn endpoints(reading: &Reading, options: &Options) -> BTreeSet<Endpoi
     found.extend(reading.lessons.roots.iter().map(|(_, r)| r.root));
     found.extend(reading.nccl.iter().copied());
     found.retain(|e| !reading.stores.contains(e));
-    let gathered = gather::gather(&reading.sets, &found, &reading.names);
+    let gathered = dedup::gather(&reading.sets, &found, &reading.names);
     let network = nccl::study(&knowledge(reading, options), &flows(&gathered));
     found = network.listeners.into_keys().filter(|e| !reading.stores.contains(e)).collect();
     found
@@ -44,7 +44,7 @@ fn knowledge(reading: &Reading, options: &Options) -> Knowledge {
     Knowledge { ids: ids.collect(), ports: options.nccl_ports.iter().collect() }
 }
 
-fn flows<'a>(gathered: &'a BTreeMap<Endpoint, Vec<Gathered<'a>>>) -> Vec<Flow<'a>> {
+fn flows<'a>(gathered: &'a BTreeMap<Endpoint, Vec<DistinctFlow<'a>>>) -> Vec<Flow<'a>> {
     gathered
         .values()
         .flatten()
@@ -91,7 +91,7 @@ pub(super) fn judged(reading: &Reading, options: &Options) -> Judged {
     if reading.nccl.is_empty() {
         return Judged::default();
     }
-    let gathered = gather::gather(&reading.sets, &reading.nccl, &reading.names);
+    let gathered = dedup::gather(&reading.sets, &reading.nccl, &reading.names);
     let flows = flows(&gathered);
     let mut network = nccl::study(&knowledge(reading, options), &flows);
     network.listeners.retain(|e, _| reading.nccl.contains(e));
@@ -108,7 +108,7 @@ pub(super) fn judged(reading: &Reading, options: &Options) -> Judged {
 }
 
 /// The same connection's first packets at other vantage points.
-fn sightings(f: &Finding, gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Vec<crate::stream::PacketRef> {
+fn sightings(f: &Finding, gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>) -> Vec<crate::stream::PacketRef> {
     let flows = gathered.get(&f.target).into_iter().flatten();
     flows
         .filter(|g| g.connection.record.client() == f.source)

@@ -6,6 +6,7 @@ use crate::analysis::Named;
 use crate::net::Network;
 use crate::oom::{Zone, parse_instant};
 use crate::time::Timestamp;
+use crate::vocabulary::Severity;
 
 /// Ports: `29500`, `29500-29510`, lists of these.
 pub(super) fn ports(text: &str) -> Result<Vec<u16>, String> {
@@ -119,6 +120,14 @@ pub(super) fn boots(text: &str) -> Result<Vec<(String, Timestamp)>, String> {
         }
     }
     Ok(all)
+}
+
+/// A severity.
+pub(super) fn severity(text: &str) -> Result<Severity, String> {
+    Severity::from_text(text).ok_or_else(|| {
+        let all: Vec<&str> = Severity::ALL.iter().map(|s| s.text()).collect();
+        format!("one of {} was required, {text:?} was there", all.join(", "))
+    })
 }
 
 /// A regular expression.

@@ -1,14 +1,12 @@
 //! `rdzvscope oom`: the kills in logs, without captures.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use super::args;
 use super::exit::Exit;
+use super::flags::ClockArgs;
 use super::output::{Format, OutputArgs, complain};
 use crate::analysis::{Named, Options, analyze};
-use crate::oom::Zone;
-use crate::time::Timestamp;
 
 /// Lines that were not understood, shown of each log.
 const EXAMPLES: usize = 100;
@@ -22,34 +20,16 @@ pub(super) struct Args {
     /// Logs, or directories of logs; HOST= names the host it is of
     #[arg(value_name = "[HOST=]LOG", required = true, value_parser = args::named)]
     logs: Vec<Named>,
-    /// Names of addresses: /etc/hosts, ip addr, kubectl or scontrol output, an inventory
-    #[arg(long, value_name = "FILE")]
-    hosts: Vec<PathBuf>,
-    /// When a host booted; or a file of such lines
-    #[arg(long, value_name = "HOST=TIME|FILE", value_parser = args::boots)]
-    boot: Vec<std::vec::Vec<(String, Timestamp)>>,
-    /// Zone of log times that name none
-    #[arg(long, value_name = "[HOST=]ZONE", value_parser = args::zone)]
-    log_tz: Vec<(Option<String>, Zone)>,
+    #[command(flatten)]
+    clocks: ClockArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 /// Runs it.
 pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
-    let mut options = Options {
-        oom: a.logs,
-        hosts: a.hosts,
-        boot: a.boot.into_iter().flatten().collect(),
-        examples: EXAMPLES,
-        ..Options::default()
-    };
-    for (host, zone) in a.log_tz {
-        match host {
-            Some(host) => options.host_zones.push((host, zone)),
-            None => options.log_zone = Some(zone),
-        }
-    }
+    let options =
+        Options { oom: a.logs, hosts: a.clocks.hosts.clone(), examples: EXAMPLES, ..a.clocks.setup().options()? };
     let analysis = analyze(&options);
     let report = &analysis.report;
     if a.output.format == Format::Table && a.output.output.is_none() && !a.output.quiet {

@@ -3,16 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::analyze::severity;
+use super::args;
 use super::exit::Exit;
+use super::flags::{JoinArgs, StatusArgs};
 use super::output::OutputArgs;
-use super::setup::{Setup, SetupArgs};
+use super::site_facts::SiteFacts;
 use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
-use crate::evidence::Pile;
+use crate::evidence::FactSet;
 use crate::report::model::Report;
 use crate::time::Timestamp;
-use crate::words::Severity;
 
 /// Arguments of `report`.
 #[derive(clap::Args, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     case: PathBuf,
     /// Only what happened at this time or later
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = args::instant)]
     since: Option<Timestamp>,
     #[command(flatten)]
     common: Common,
@@ -37,28 +37,20 @@ pub(super) struct Args {
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Common {
-    /// Lowest severity that makes the exit status 1
-    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
-    pub(super) fail_on: Severity,
-    /// Exit with 0 whatever was found
-    #[arg(long)]
-    exit_zero: bool,
     #[command(flatten)]
-    pub(super) setup: SetupArgs,
+    pub(super) status: StatusArgs,
+    #[command(flatten)]
+    pub(super) join: JoinArgs,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-}
-
-fn instant(text: &str) -> Result<Timestamp, String> {
-    crate::oom::parse_instant(text).map_err(|e| e.to_string())
 }
 
 /// Runs `report`.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let case = Case::open(&a.case, Mode::Read)?;
     let mut stored = case.load()?;
-    let setup = Setup::of_evidence(&stored.setups)?.join(Setup::of_case(&case)?).join(a.common.setup.setup());
-    let options = a.common.setup.options(&setup, arguments)?;
+    let setup = SiteFacts::of_evidence(&stored.setups)?.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
+    let options = a.common.join.options(&setup, arguments)?;
     a.common.add_hosts(&mut stored)?;
     let mut analysis = analyze_stored(&options, stored).analysis;
     if let Some(since) = a.since {
@@ -66,7 +58,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     }
     tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
-    let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { Pile::default() };
+    let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
     a.common.finish(&analysis, &facts, false)
 }
 
@@ -102,7 +94,7 @@ fn earlier_nights(case: &Case, report: &mut Report) -> anyhow::Result<()> {
 impl Common {
     /// Adds the lists that `--hosts` names.
     pub(super) fn add_hosts(&self, stored: &mut Stored) -> anyhow::Result<()> {
-        for path in &self.setup.hosts {
+        for path in &self.join.clocks.hosts {
             let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
             stored.hosts.push((path.clone(), content));
         }
@@ -111,11 +103,9 @@ impl Common {
     }
 
     /// Writes the report; the exit status.
-    pub(super) fn finish(&self, analysis: &Analysis, facts: &Pile, trouble: bool) -> anyhow::Result<Exit> {
+    pub(super) fn finish(&self, analysis: &Analysis, facts: &FactSet, trouble: bool) -> anyhow::Result<Exit> {
         self.output.write_with(&analysis.report, facts, self.output.redact.veil()?.as_ref())?;
-        let flagged = analysis.report.findings.iter().any(|f| f.severity >= self.fail_on)
-            || analysis.report.incidents.iter().any(|i| i.hosts.iter().any(|h| h.trigger.is_some()));
-        Ok(Exit::of(flagged, trouble || analysis.trouble, false, false, self.exit_zero))
+        Ok(self.status.exit(&analysis.report, trouble || analysis.trouble, false, false))
     }
 }
 

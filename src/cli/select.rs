@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use super::args;
+use super::flags::MemoryArgs;
 use super::output::{complain, shown};
 use super::redact::RedactArgs;
-use super::spool::Spool;
+use super::stdin_file::StdinFile;
 use crate::analysis::{Knowledge, Options, Totals, learn};
 use crate::flows::Selection;
-use crate::report::Veil;
+use crate::report::Pseudonyms;
 
 /// Which captures, and which of their flows.
 #[derive(clap::Args, Debug)]
@@ -32,9 +33,8 @@ pub(super) struct SelectArgs {
     /// Write there instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Memory for flows and streams
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = args::size, hide_short_help = true)]
-    memory: u64,
+    #[command(flatten)]
+    memory: MemoryArgs,
     #[command(flatten)]
     pub(super) redact: RedactArgs,
 }
@@ -45,16 +45,17 @@ pub(super) struct Selected {
     pub(super) selection: Selection,
     pub(super) options: Options,
     /// What makes tokens of names, when none must be shown.
-    pub(super) veil: Option<Veil>,
-    _spool: Spool,
+    pub(super) veil: Option<Pseudonyms>,
+    _spool: StdinFile,
 }
 
 impl SelectArgs {
     /// Reads the captures a first time.
     pub(super) fn read(&self, all: bool) -> anyhow::Result<Selected> {
         let mut paths = self.captures.clone();
-        let spool = Spool::of(&mut paths)?;
-        let mut options = Options { paths, hosts: self.hosts.clone(), memory: self.memory, ..Options::default() };
+        let spool = StdinFile::of(&mut paths)?;
+        let mut options =
+            Options { paths, hosts: self.hosts.clone(), memory: self.memory.memory, ..Options::default() };
         let mut selection = Selection { all, ..Selection::default() };
         if !self.port.is_empty() {
             self.port.iter().flatten().for_each(|p| options.ports.insert(*p));

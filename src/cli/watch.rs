@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::alerts::{AlertArgs, Metrics, Went};
-use super::analyze::severity;
+use super::alerts::{AlertArgs, DeliveryResult, Metrics};
 use super::args;
 use super::exit::Exit;
+use super::flags::{JoinArgs, StatusArgs};
 use super::output::complain;
-use super::setup::{Setup, SetupArgs};
+use super::site_facts::SiteFacts;
 use crate::analysis::Named;
-use crate::case::{Case, Limits, Mode, Told, is_network_filesystem};
+use crate::case::{Case, Delivered, Limits, Mode, is_network_filesystem};
 use crate::evidence::Segments;
 use crate::report::model::Report;
 use crate::time::Timestamp;
+use crate::vocabulary::Severity;
 use crate::watch::{Lock, Pass, Watcher, Wish};
-use crate::words::Severity;
 
 /// Arguments of `watch`.
 #[derive(clap::Args, Debug)]
@@ -49,9 +49,8 @@ pub(super) struct Args {
     /// A log that is followed alongside, "journal" or "kmsg"; HOST= names the host it is of (may repeat)
     #[arg(long, value_name = "[HOST=]PATH|journal|kmsg", value_parser = args::named)]
     oom: Vec<Named>,
-    /// Lowest severity that makes the exit status 1
-    #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = severity)]
-    fail_on: Severity,
+    #[command(flatten)]
+    status: StatusArgs,
     /// A capture that gains nothing for this long is said to have stopped; 0: never [default: 10m, with --once 0]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     stall: Option<f64>,
@@ -67,7 +66,7 @@ pub(super) struct Args {
     #[command(flatten)]
     evidence: EvidenceArgs,
     #[command(flatten)]
-    setup: SetupArgs,
+    join: JoinArgs,
     #[command(flatten)]
     alerts: AlertArgs,
 }
@@ -90,9 +89,9 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     if is_network_filesystem(&a.case) {
         complain("the case lies on a network file system: slower, and only one host may write it");
     }
-    let kept = Setup::of_case(&case)?;
-    let setup = kept.clone().join(a.setup.setup());
-    let options = a.setup.options(&setup, arguments)?;
+    let kept = SiteFacts::of_case(&case)?;
+    let setup = kept.clone().join(a.join.setup());
+    let options = a.join.options(&setup, arguments)?;
     if setup != kept {
         setup.keep(&case)?;
     }
@@ -106,7 +105,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         journal,
         kmsg,
         evidence: a.evidence.evidence.map(|d| Segments::new(&d, a.evidence.evidence_max)),
-        hosts: a.setup.hosts.clone(),
+        hosts: a.join.clocks.hosts.clone(),
         alerts: alerting.alerts,
         alert_on: alerting.on,
         stall: a.stall.or((!a.once).then_some(600.0)).filter(|s| *s > 0.0),
@@ -120,7 +119,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     loop {
         let begun = Instant::now();
         let pass = watcher.pass(now(), &stopped)?;
-        let went = Went { well: !pass.trouble && pass.lag == 0, lag: pass.lag, problems: pass.wrong.len() };
+        let went = DeliveryResult { well: !pass.trouble && pass.lag == 0, lag: pass.lag, problems: pass.wrong.len() };
         metrics.after(watcher.case(), went)?;
         let wrong: std::collections::BTreeSet<String> = pass.wrong.iter().cloned().collect();
         wrong.difference(&said).for_each(|w| complain(w));
@@ -130,7 +129,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         if a.once {
             let last = watcher.finish(now())?;
             last.wrong.iter().filter(|w| !wrong.contains(*w)).for_each(|w| complain(w));
-            return Ok(exit(&pass, a.fail_on));
+            return Ok(exit(&pass, &a.status));
         }
         said = wrong;
         if pass.lag > 0 {
@@ -188,13 +187,14 @@ fn print(pass: &Pass) -> anyhow::Result<()> {
 }
 
 /// Whether something new is flagged.
-fn exit(pass: &Pass, fail_on: Severity) -> Exit {
+fn exit(pass: &Pass, status: &StatusArgs) -> Exit {
     let report = pass.analysis.as_ref().map(|a| &a.report);
-    let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| !pass.is_withheld(t) && is_flagged(t, r, fail_on)));
-    Exit::of(flagged, pass.trouble, false, false, false)
+    let flagged =
+        report.is_some_and(|r| pass.fresh.iter().any(|t| !pass.is_withheld(t) && is_flagged(t, r, status.fail_on)));
+    Exit::of(flagged, pass.trouble, false, false, status.exit_zero)
 }
 
-pub(super) fn is_flagged(told: &Told, report: &Report, fail_on: Severity) -> bool {
+pub(super) fn is_flagged(told: &Delivered, report: &Report, fail_on: Severity) -> bool {
     match told.kind {
         "finding" => report.findings.iter().any(|f| f.id == told.id && f.severity >= fail_on),
         "incident" => report.incidents.iter().any(|i| i.id == told.id && i.hosts.iter().any(|h| h.trigger.is_some())),

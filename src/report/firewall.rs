@@ -12,7 +12,7 @@ const MOST: usize = 16;
 ///
 /// Only what parses as an address gets into them, so no text from outside does.
 pub(super) fn rule(report: &Report, incident: &Incident) -> Vec<String> {
-    let triggers = super::table::triggers(report, incident);
+    let triggers = super::view::triggers(report, incident);
     let ports: BTreeSet<u16> = triggers.iter().filter_map(|f| f.target.as_ref()?.port).collect();
     let senders: BTreeSet<IpAddr> =
         triggers.iter().filter_map(|f| f.source.as_ref()?.address.parse().ok()).take(MOST).collect();

@@ -1,14 +1,15 @@
 //! The report as it stands in a ticket: at most forty lines of GitHub-flavoured Markdown, whatever the report holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::firewall;
+use super::liveness_lines;
 use super::markdown_text::{cell, code, md};
-use super::model::{Finding, Incident, IncidentHost, IncidentKind, OomEvent, Report, Severity, Workload};
-use super::roll;
+use super::model::{Finding, Incident, IncidentKind, Report, Severity, Workload};
 use super::size::{self, Times, Zone};
-use super::table::{by_weight, claim, endpoint, headline, place, quiet, quoted, triggers};
+use super::table::{by_weight, claim, endpoint, headline, place, quiet, quoted};
+use super::view::{self, Part, triggers};
 
 /// Lines that a ticket takes before nobody reads it.
 pub const MAX_LINES: usize = 40;
@@ -88,8 +89,7 @@ fn of_quiet(report: &Report, most: usize) -> Vec<String> {
     watched(&mut lines, report);
     let date = report.captures.iter().filter_map(|c| c.first).min();
     jobs(&mut lines, report, &Times { zone: Zone::Utc, date: date.map(|t| Zone::Utc.date(t)) }, most);
-    let mut flagged: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
-    flagged.sort_by_key(|f| (std::cmp::Reverse(f.severity), f.time));
+    let flagged = view::by_severity(report, Severity::Warning);
     if flagged.is_empty() {
         return lines;
     }
@@ -115,63 +115,46 @@ fn hosts(lines: &mut Vec<String>, report: &Report, incident: &Incident, times: &
     let date = times.date.map_or(String::new(), |d| format!(" (UTC, {d})"));
     lines.push(row(&["Host", "Job", &format!("Trigger{date}"), "Declared", incident.kind.failure(), "Lag", "Verdict"]));
     lines.push(rule(7));
-    let events: BTreeMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
-    let findings: BTreeMap<&str, &Finding> = triggers(report, incident).iter().map(|f| (f.id.as_str(), *f)).collect();
-    for host in incident.hosts.iter().take(most) {
-        let event = host.oom_event.as_deref().and_then(|id| events.get(id)).copied();
-        let trigger = host.trigger.as_deref().and_then(|id| findings.get(id)).copied();
-        lines.push(host_row(report, incident.kind, host, trigger, event, times));
+    for part in view::parts(report, incident).iter().take(most) {
+        lines.push(host_row(report, incident.kind, part, times));
     }
     more(lines, incident.hosts.len(), most, "hosts");
 }
 
-fn host_row(
-    report: &Report,
-    kind: IncidentKind,
-    host: &IncidentHost,
-    trigger: Option<&Finding>,
-    event: Option<&OomEvent>,
-    times: &Times,
-) -> String {
-    let address = host.address.as_deref().filter(|a| *a != host.host).map_or(String::new(), |a| format!(" {}", md(a)));
-    let sent = trigger.map_or("none found".to_string(), |f| {
+fn host_row(report: &Report, kind: IncidentKind, part: &Part<'_>, times: &Times) -> String {
+    let address = part.address().map_or(String::new(), |a| format!(" {}", md(&a)));
+    let sent = part.trigger.map_or("none found".to_string(), |f| {
         let time = f.time.map_or(String::new(), |t| format!("{}, ", times.short(t)));
         format!("{time}{}", md(&packet(report, f)))
     });
-    let failed = host.failed(kind, trigger);
-    let kill = match (event, failed) {
+    let kill = match (part.event, part.failed) {
         (Some(e), _) => {
-            let time =
-                e.time.map_or("time unknown".to_string(), |t| times.within(t, e.uncertainty_seconds.unwrap_or(0.0)));
             let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
-            format!("{time}, {}{pid}", e.process.as_deref().map_or("process".to_string(), code))
+            let process = e.process.as_deref().map_or("process".to_string(), code);
+            format!("{}, {process}{pid}", part.killed_at(times).unwrap_or_default())
         }
         (None, Some(died)) if kind == IncidentKind::Oom => format!("no log; listener gone {}", times.short(died)),
         (None, Some(failed)) => format!("{} {}", kind.gone(), times.short(failed)),
         (None, None) if kind == IncidentKind::NcclInit => "a rank waits or is refused".to_string(),
         (None, None) => "none".to_string(),
     };
-    let lag = host.lag_seconds.map_or("-".to_string(), |lag| {
-        let sure = host.lag_uncertainty_seconds.filter(|u| *u >= 0.001).map(size::uncertainty).unwrap_or_default();
-        format!("{} {sure}", size::span(lag)).trim_end().to_string()
-    });
+    let lag = part.lag().map_or("-".to_string(), |(lag, sure)| sure.map_or(lag.clone(), |u| format!("{lag} {u}")));
     row(&[
-        &format!("{}{address}", code(&host.host)),
-        &event.and_then(|e| e.workload.as_ref()).map_or("-".to_string(), workload),
+        &format!("{}{address}", code(&part.host.host)),
+        &part.event.and_then(|e| e.workload.as_ref()).map_or("-".to_string(), workload),
         &sent,
-        &trigger.map_or("-".to_string(), |f| md(&claim(f))),
+        &part.trigger.map_or("-".to_string(), |f| md(&claim(f))),
         &kill,
         &lag,
-        host.verdict.text(),
+        part.host.verdict.text(),
     ])
 }
 
 /// `unit train.service`, `pod ml/train-0`, `slurm 4711`.
 fn workload(w: &Workload) -> String {
-    let name = w.name.as_deref().or(w.id.as_deref()).unwrap_or("unknown");
-    let id = w.id.as_deref().filter(|id| *id != name).map_or(String::new(), |id| format!(" ({id})"));
-    let namespace = w.namespace.as_deref().map_or(String::new(), |n| format!("{n}/"));
-    format!("{} {}", w.kind, code(&format!("{namespace}{name}{id}")))
+    let (name, id) = view::workload(w);
+    let id = id.map_or(String::new(), |id| format!(" ({id})"));
+    format!("{} {}", w.kind, code(&format!("{name}{id}")))
 }
 
 /// Where the frame is: `node-a.pcap frame 411`. (No `#411`: a ticket would link it to another ticket.)
@@ -181,12 +164,7 @@ fn packet(report: &Report, f: &Finding) -> String {
 
 /// Reasons, those that several hosts share said once.
 fn why(lines: &mut Vec<String>, incident: &Incident, most: usize) {
-    let shared: Vec<&String> = match incident.hosts.as_slice() {
-        [first, rest @ ..] if !rest.is_empty() => {
-            first.reasons.iter().filter(|r| rest.iter().all(|h| h.reasons.contains(r))).collect()
-        }
-        _ => Vec::new(),
-    };
+    let shared = view::shared_reasons(incident);
     let mut own = 0;
     for host in &incident.hosts {
         let reasons: Vec<String> =
@@ -212,13 +190,7 @@ fn watched(lines: &mut Vec<String>, report: &Report) {
         lines.push("**Watched.** No log tells of an OOM kill.".to_string());
         return;
     }
-    let mut text = format!("**Watched.** {} of {} OOM hosts observed", c.observed, c.oom_hosts);
-    if c.partial > 0 {
-        text.push_str(&format!(", {} in part", c.partial));
-    }
-    if c.not_observed > 0 {
-        text.push_str(&format!(", {} not observed", c.not_observed));
-    }
+    let mut text = format!("**Watched.** {}", view::coverage(report));
     let gaps: Vec<String> = c
         .hosts
         .iter()
@@ -237,15 +209,19 @@ fn watched(lines: &mut Vec<String>, report: &Report) {
 
 /// What the jobs' own stores tell: who fell silent, which dumps were asked for.
 fn jobs(lines: &mut Vec<String>, report: &Report, times: &Times, most: usize) {
-    let told: Vec<(&super::model::Job, Vec<String>)> =
-        report.jobs.iter().map(|j| (j, roll::troubles(report, j, times))).filter(|(_, t)| !t.is_empty()).collect();
+    let told: Vec<(&super::model::Job, Vec<String>)> = report
+        .jobs
+        .iter()
+        .map(|j| (j, liveness_lines::troubles(report, j, times)))
+        .filter(|(_, t)| !t.is_empty())
+        .collect();
     for (job, troubles) in told.iter().take(most.min(2)) {
         let shown = most.min(4);
         let mut text: Vec<String> = troubles.iter().take(shown).map(|t| md(&t.replace(" #", " frame "))).collect();
         if troubles.len() > shown {
             text.push(format!("and {} more", troubles.len() - shown));
         }
-        lines.push(format!("**{}, by its own store.** {}.", md(&roll::title(report, job)), text.join("; ")));
+        lines.push(format!("**{}, by its own store.** {}.", md(&liveness_lines::title(report, job)), text.join("; ")));
     }
     more(lines, told.len(), most.min(2), "jobs with such signs");
 }
@@ -293,14 +269,9 @@ fn assumptions(lines: &mut Vec<String>, report: &Report, incident: &Incident, mo
 }
 
 fn to_do(lines: &mut Vec<String>, report: &Report, incident: &Incident) {
-    let mut remedies: Vec<String> = Vec::new();
     let found = triggers(report, incident);
     let others = report.findings.iter().filter(|f| found.is_empty() && f.severity == Severity::Critical);
-    for f in found.iter().copied().chain(others) {
-        if let Some(remedy) = f.remedy.as_deref().map(md).filter(|r| !r.is_empty() && !remedies.contains(r)) {
-            remedies.push(remedy);
-        }
-    }
+    let remedies: Vec<String> = view::remedies(report, found.iter().copied(), others).into_iter().map(md).collect();
     lines.push(match remedies.as_slice() {
         [] if incident.settled_by.is_empty() => "**Do now.** Nothing follows from what was seen.".to_string(),
         [] => "**Do now.** Settle what is open, as above: nothing else follows from what was seen.".to_string(),

@@ -480,8 +480,7 @@ impl Conversation {
             self.streams.swap(0, 1);
         }
         let direction = if s.src == self.client { Direction::ToServer } else { Direction::ToClient };
-        let [a, b] = &mut self.streams;
-        let (stream, back) = if direction == Direction::ToServer { (a, b) } else { (b, a) };
+        let stream = &mut self.streams[direction.index()];
         let bad_checksum = verify_checksum(s) == Checksum::Bad;
         let mut outcome = Outcome { bad_checksum, ..Outcome::default() };
         let copy = stream.copies.is_copy(s, time);

@@ -102,11 +102,11 @@ fn join(w: [u64; 2]) -> Address {
 
 /// A time that may not have come: eight bytes instead of an `Option`'s sixteen, because there are millions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moment(i64);
+pub struct OptionalTime(i64);
 
-impl Moment {
+impl OptionalTime {
     /// It has not come.
-    pub const NEVER: Moment = Moment(i64::MIN);
+    pub const NEVER: OptionalTime = OptionalTime(i64::MIN);
 
     /// The time, if it came.
     pub fn get(self) -> Option<Timestamp> {
@@ -121,9 +121,9 @@ impl Moment {
     }
 }
 
-impl From<Timestamp> for Moment {
+impl From<Timestamp> for OptionalTime {
     fn from(t: Timestamp) -> Self {
-        Moment(t.0)
+        OptionalTime(t.0)
     }
 }
 
@@ -210,13 +210,13 @@ pub struct FlowRecord {
     /// Time of the first packet.
     pub first: Timestamp,
     /// First SYN.
-    pub syn: Moment,
+    pub syn: OptionalTime,
     /// First SYN-ACK.
-    pub syn_ack: Moment,
+    pub syn_ack: OptionalTime,
     /// First FIN each way.
-    pub fin: [Moment; 2],
+    pub fin: [OptionalTime; 2],
     /// First RST each way.
-    pub rst: [Moment; 2],
+    pub rst: [OptionalTime; 2],
     /// The packet with the server's first FIN or RST.
     pub server_close_packet: PacketRef,
     /// First payload each way, while the flow is dismissed or after.
@@ -235,9 +235,7 @@ pub struct Heads {
 impl FlowRecord {
     /// Of `bits`: the initial sequence number of the client is known.
     pub(crate) const CLIENT_ISN: u8 = 1;
-    /// The server's is.
-    pub(crate) const SERVER_ISN: u8 = 2;
-    /// Both sides use timestamps.
+    /// Both sides use timestamps (the bit between is for the server's number).
     pub(crate) const TIMESTAMPS: u8 = 4;
     /// Both sides use selective acknowledgements.
     pub(crate) const SACK: u8 = 8;
@@ -284,7 +282,7 @@ impl FlowRecord {
 
     /// Whether the connection has ended: a RST, or a FIN each way.
     pub(crate) fn has_ended(&self) -> bool {
-        self.rst.iter().any(|t| *t != Moment::NEVER) || self.fin.iter().all(|t| *t != Moment::NEVER)
+        self.rst.iter().any(|t| *t != OptionalTime::NEVER) || self.fin.iter().all(|t| *t != OptionalTime::NEVER)
     }
 
     /// The side that opened the connection (a guess unless `direction_known`).

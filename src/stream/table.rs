@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use crate::frame::{Flags, Glance, Segment};
 use crate::net::Endpoint;
 use crate::stream::PacketRef;
-use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment, SynMaker};
+use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
 use crate::time::Timestamp;
 
 /// The control bits that change a record's times.
@@ -337,10 +337,10 @@ impl FlowTable {
             last: time,
             first_packet: packet,
             first: time,
-            syn: Moment::NEVER,
-            syn_ack: Moment::NEVER,
-            fin: [Moment::NEVER; 2],
-            rst: [Moment::NEVER; 2],
+            syn: OptionalTime::NEVER,
+            syn_ack: OptionalTime::NEVER,
+            fin: [OptionalTime::NEVER; 2],
+            rst: [OptionalTime::NEVER; 2],
             server_close_packet: PacketRef::default(),
             heads: None,
         };
@@ -381,8 +381,8 @@ impl FlowTable {
         let Some(record) = self.records.get_mut(flow as usize) else { return };
         let direction = if segment.src == record.client() { Direction::ToServer } else { Direction::ToClient };
         if outcome.undoes_close {
-            record.fin[direction.index()] = Moment::NEVER;
-            record.rst[direction.index()] = Moment::NEVER;
+            record.fin[direction.index()] = OptionalTime::NEVER;
+            record.rst[direction.index()] = OptionalTime::NEVER;
             if direction == Direction::ToClient {
                 record.server_close_packet = PacketRef::default();
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::network::{Flow, Listener};
+use super::network::{Flow, NcclListener};
 use super::role::Role;
 use super::version::Versions;
 use crate::net::Endpoint;
@@ -81,7 +81,7 @@ struct At {
     versions: Versions,
 }
 
-pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoint, Listener>) -> Vec<Communicator> {
+pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoint, NcclListener>) -> Vec<Communicator> {
     // Without a magic the root's endpoint tells communicators apart.
     let mut groups: BTreeMap<(Option<u64>, Option<Endpoint>), Vec<At>> = BTreeMap::new();
     for flow in flows {
@@ -137,7 +137,7 @@ fn joined(groups: BTreeMap<(Option<u64>, Option<Endpoint>), Vec<At>>) -> Vec<Vec
 fn communicator(
     mut group: Vec<At>,
     first: &BTreeMap<Endpoint, Timestamp>,
-    listeners: &mut BTreeMap<Endpoint, Listener>,
+    listeners: &mut BTreeMap<Endpoint, NcclListener>,
 ) -> Communicator {
     group.sort_by_key(|a| (a.iroot, a.rank.time, a.rank.packet));
     let mut sizes: BTreeMap<i32, u32> = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use super::event::{Event, Fault, Place};
 use super::frames::Frames;
-use super::intake::{Intake, Machine, Need};
+use super::piece_buffer::{Machine, Need, PieceBuffer};
 use super::proxy::{Proxy, Replies, Requests};
 use super::ras::Ras;
 use super::version::Versions;
@@ -77,9 +77,9 @@ struct Early {
 /// The decoder of one connection. Feed it both streams in the order in which packets were seen; where chunks are
 /// cut does not matter. Memory: some 5 KiB at most; nothing is allocated by a number from the wire.
 #[derive(Debug)]
-pub struct Connection {
-    client: Intake,
-    server: Intake,
+pub struct NcclConnection {
+    client: PieceBuffer,
+    server: PieceBuffer,
     asks: Client,
     answers: Server,
     shared: Shared,
@@ -87,12 +87,12 @@ pub struct Connection {
     early_bytes: usize,
 }
 
-impl Connection {
+impl NcclConnection {
     /// A connection from its first byte on.
     pub fn new(framing: Framing) -> Self {
-        Connection {
-            client: Intake::new(Direction::ToServer),
-            server: Intake::new(Direction::ToClient),
+        NcclConnection {
+            client: PieceBuffer::new(Direction::ToServer),
+            server: PieceBuffer::new(Direction::ToClient),
             asks: Client::Start(framing),
             answers: Server::Waiting,
             shared: Shared::default(),
@@ -103,7 +103,7 @@ impl Connection {
 
     /// A connection whose beginning the capture does not hold: nothing in it can be told apart.
     pub fn joined_midstream() -> Self {
-        Connection { asks: Client::Lost, answers: Server::Lost, ..Connection::new(Framing::Auto) }
+        NcclConnection { asks: Client::Lost, answers: Server::Lost, ..NcclConnection::new(Framing::Auto) }
     }
 
     /// Bytes of the client's stream. Bytes before what was already fed are dropped; a hole counts as a gap.

@@ -3,7 +3,7 @@
 use super::event::{CheckIn, Event, Fault, Place, Purpose, RingSlot};
 use super::version::Versions;
 use super::wire::{HANDSHAKE_BYTES, SOCKET_MAGIC, SocketType};
-use super::{Connection, Framing};
+use super::{Framing, NcclConnection};
 use crate::net::Endpoint;
 use crate::stream::{Chunk, Direction};
 
@@ -201,14 +201,14 @@ impl Facts {
 /// The decoder of one connection, and what it has found.
 #[derive(Debug)]
 pub struct Decoding {
-    connection: Connection,
+    connection: NcclConnection,
     facts: Facts,
 }
 
 impl Decoding {
     /// A connection of which nothing was read yet. `midstream`: it began before the capture.
     pub fn new(framing: Framing, midstream: bool) -> Self {
-        let connection = if midstream { Connection::joined_midstream() } else { Connection::new(framing) };
+        let connection = if midstream { NcclConnection::joined_midstream() } else { NcclConnection::new(framing) };
         Decoding { connection, facts: Facts::default() }
     }
 

@@ -137,7 +137,7 @@ fn proxy(body: &[u8]) -> FirstBytes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::capture;
+    use super::super::test_support::capture;
     use super::*;
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn other_traffic_is_not_taken_for_it() {
         for dir in ["scans", "incident-torch1.13", "gloo", "api", "torchrun"] {
-            for entry in std::fs::read_dir(super::super::trial::path(dir)).unwrap().flatten() {
+            for entry in std::fs::read_dir(super::super::test_support::path(dir)).unwrap().flatten() {
                 let name = entry.path();
                 if name.extension().is_none_or(|e| e != "pcap") {
                     continue;

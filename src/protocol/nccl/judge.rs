@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use super::Purpose;
 use super::communicator::Communicator;
-use super::deed::{Deed, Standing, closed, standing};
 use super::facts::Facts;
-use super::fate::{Fate, Outcome, fate};
-use super::network::{Flow, Listener};
+use super::fate::{Outcome, RootFate, fate};
+use super::misbehaviour::{Misbehaviour, Standing, closed, standing};
+use super::network::{Flow, NcclListener};
 use super::role::Role;
 use super::verdict::{Effect, Verdict, fixed_in, verdict};
 use super::version::{Version, Versions};
 use crate::net::{Address, Endpoint};
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// Strays that are judged one by one; a flood adds nothing.
 const JUDGED: usize = 4096;
@@ -58,13 +58,13 @@ pub struct Judgement {
     /// In order of time.
     pub conclusions: Vec<Conclusion>,
     /// Of a root: what became of it.
-    pub fate: Option<Fate>,
+    pub fate: Option<RootFate>,
 }
 
 /// A connection that is none of NCCL's own, with what the releases do about it.
 pub(super) struct Stray<'a> {
     pub(super) flow: &'a Flow<'a>,
-    pub(super) deed: Deed,
+    pub(super) deed: Misbehaviour,
     pub(super) verdicts: Vec<(Version, Verdict)>,
     /// When it takes effect.
     pub(super) time: Timestamp,
@@ -74,7 +74,7 @@ pub(super) struct Stray<'a> {
 impl Stray<'_> {
     /// The first bytes that came; none of ranks that quarrel, whose bytes are NCCL's own.
     fn sent(&self) -> Vec<u8> {
-        let quarrel = matches!(self.deed, Deed::Disagrees { .. } | Deed::Duplicate(_));
+        let quarrel = matches!(self.deed, Misbehaviour::Disagrees { .. } | Misbehaviour::Duplicate(_));
         self.flow.facts.filter(|_| !quarrel).map_or_else(Vec::new, |f| f.head.clone())
     }
 
@@ -87,7 +87,7 @@ impl Stray<'_> {
     }
 
     /// `what the bootstrap root does, by release: NCCL 2.16.2–2.26.2: fails; NCCL 2.27.3: …; fixed in 2.27.3`.
-    fn by_release(&self, listener: &Listener) -> String {
+    fn by_release(&self, listener: &NcclListener) -> String {
         let mut runs: Vec<(Effect, Version, Version)> = Vec::new();
         for (version, v) in &self.verdicts {
             match runs.last_mut() {
@@ -110,16 +110,16 @@ impl Stray<'_> {
         format!("what the {role} does, by release: {}{fix}", texts.join("; "))
     }
 
-    fn magic(&self, listener: &Listener) -> u64 {
+    fn magic(&self, listener: &NcclListener) -> u64 {
         right_magic(listener, self.flow.facts, self.deed)
     }
 }
 
 /// The magic that counts as right: the listener's; unknown, the one that a well-formed handshake carries, or eight
 /// bytes that were followed by nothing.
-fn right_magic(listener: &Listener, facts: Option<&Facts>, deed: Deed) -> u64 {
+fn right_magic(listener: &NcclListener, facts: Option<&Facts>, deed: Misbehaviour) -> u64 {
     let sent = || {
-        let head = facts.filter(|_| deed == Deed::NoType)?.head.get(..8)?;
+        let head = facts.filter(|_| deed == Misbehaviour::NoType)?.head.get(..8)?;
         Some(u64::from_le_bytes(head.try_into().ok()?))
     };
     listener.magic.or_else(|| facts.and_then(Facts::magic)).or_else(sent).unwrap_or(0)
@@ -145,7 +145,7 @@ fn verb(e: Effect, role: Option<Role>) -> &'static str {
 /// `flows`: its connections, in any order. `communicator`: the one whose root it is, where it is one.
 /// `hint`: releases that other listeners of the same host speak, used where its own say nothing.
 pub fn judge(
-    listener: &Listener,
+    listener: &NcclListener,
     communicator: Option<&Communicator>,
     hint: Option<Versions>,
     flows: &[Flow<'_>],
@@ -206,7 +206,7 @@ pub fn judge(
     out
 }
 
-fn stray<'a>(listener: &Listener, versions: Versions, flow: &'a Flow<'a>, deed: Deed) -> Stray<'a> {
+fn stray<'a>(listener: &NcclListener, versions: Versions, flow: &'a Flow<'a>, deed: Misbehaviour) -> Stray<'a> {
     let record = flow.record;
     let head = flow.facts.map_or(&[][..], |f| &f.head);
     let whole: Vec<u8>;
@@ -247,8 +247,8 @@ fn quarrels<'a>(own: &[&'a Flow<'a>]) -> Vec<Stray<'a>> {
     check_ins.sort_by_key(|(_, (_, place))| (place.time, place.packet));
     for (flow, (c, place)) in check_ins.into_iter().take(JUDGED) {
         let deed = match first {
-            Some(n) if n != c.nranks => Some(Deed::Disagrees { first: n, this: c.nranks }),
-            _ => seen.insert(c.rank, c.ring).filter(|ring| *ring != c.ring).map(|_| Deed::Duplicate(c.rank)),
+            Some(n) if n != c.nranks => Some(Misbehaviour::Disagrees { first: n, this: c.nranks }),
+            _ => seen.insert(c.rank, c.ring).filter(|ring| *ring != c.ring).map(|_| Misbehaviour::Duplicate(c.rank)),
         };
         first = first.or(Some(c.nranks));
         if let Some(deed) = deed {
@@ -262,12 +262,12 @@ fn quarrels<'a>(own: &[&'a Flow<'a>]) -> Vec<Stray<'a>> {
 
 #[allow(clippy::too_many_arguments)]
 fn root(
-    listener: &Listener,
+    listener: &NcclListener,
     flows: &[&Flow<'_>],
     own: &[&Flow<'_>],
     strays: &[Stray<'_>],
-    fate: &Fate,
-    ladder: Option<&super::Ladder>,
+    fate: &RootFate,
+    ladder: Option<&super::RetryPattern>,
     communicator: Option<&Communicator>,
     out: &mut Vec<Conclusion>,
 ) {
@@ -377,11 +377,11 @@ fn root(
 }
 
 /// Strays, those of one source that did the same thing together.
-fn tell_strays(listener: &Listener, strays: &[Stray<'_>], survived: bool, out: &mut Vec<Conclusion>) {
+fn tell_strays(listener: &NcclListener, strays: &[Stray<'_>], survived: bool, out: &mut Vec<Conclusion>) {
     let mut groups: BTreeMap<(&'static str, Address, String), (usize, u64)> = BTreeMap::new();
     for (i, s) in strays.iter().enumerate() {
         let what = match s.deed {
-            Deed::Silent(..) | Deed::Short(_) => String::new(),
+            Misbehaviour::Silent(..) | Misbehaviour::Short(_) => String::new(),
             deed => deed.to_string(),
         };
         groups.entry((s.deed.rule(), s.flow.record.client().address, what)).or_insert((i, 0)).1 += 1;
@@ -420,7 +420,7 @@ fn tell_strays(listener: &Listener, strays: &[Stray<'_>], survived: bool, out: &
 }
 
 /// A proxy or RAS thread that accepts again and again after a wrong magic, until a valid connection comes.
-fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
+fn spinning(listener: &NcclListener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
     let Some(s) = strays.iter().find(|s| s.worst() == Effect::Spins) else { return };
     let released = own.iter().map(|f| f.record.first).filter(|t| *t > s.time).min();
     let until = match released {
@@ -453,7 +453,7 @@ pub(super) fn clock(t: Timestamp) -> String {
 }
 
 /// Connections that were opened and closed long before make a later accept fail.
-fn fuses(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
+fn fuses(listener: &NcclListener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
     for f in own {
         let Some(reset) = f.record.rst[1].get() else { continue };
         // The listener's side had not read what it was sent: its accept had failed.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::trial::{Seen, capture, truth};
+use super::test_support::{Seen, capture, truth};
 use super::*;
 use crate::net::Endpoint;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 fn judged(name: &str, ports: &[u16], ids: Vec<KnownId>) -> (Network, Vec<(Endpoint, Judgement)>) {
     let seen = capture(name);
@@ -184,7 +184,7 @@ fn a_store_names_the_root_that_a_scan_had_reached() {
 fn a_scan_of_a_running_job_says_what_each_listener_does() {
     let (network, all) = judged("nccl/2.26.2-livejob-all-ports-scanned.pcap", &[], Vec::new());
     let told = truth("2.26.2-livejob-all-ports-scanned");
-    let listed = super::trial::truth_listeners(&told);
+    let listed = super::test_support::truth_listeners(&told);
     let text: Vec<u16> = network.listeners.values().filter(|l| l.text).map(|l| l.endpoint.port).collect();
     assert_eq!(text, [28028]);
     let spins = all.iter().flat_map(|(_, j)| &j.conclusions).filter(|c| c.rule == "nccl-proxy-spins");

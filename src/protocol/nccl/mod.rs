@@ -7,19 +7,19 @@
 
 mod communicator;
 mod connection;
-mod deed;
 mod event;
 mod facts;
 mod fate;
 mod first_bytes;
 mod frames;
-mod intake;
 mod judge;
-mod ladder;
 mod layout;
+mod misbehaviour;
 mod network;
+mod piece_buffer;
 mod proxy;
 mod ras;
+mod retry_pattern;
 mod role;
 mod rules;
 mod server;
@@ -29,15 +29,15 @@ mod version;
 mod wire;
 
 pub use communicator::{Communicator, Rank};
-pub use connection::{Connection, Framing};
-pub use deed::Deed;
+pub use connection::{Framing, NcclConnection};
 pub use event::{CheckIn, Event, Fault, Place, Purpose, RasMessage, RingSlot};
 pub use facts::{Decoding, Facts, Peer, VersionEvidence};
-pub use fate::{Fate, Outcome};
+pub use fate::{Outcome, RootFate};
 pub use first_bytes::{FirstBytes, first_bytes};
 pub use judge::{Conclusion, Judgement, judge};
-pub use ladder::{Ladder, ladder};
-pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, Listener, Network, study};
+pub use misbehaviour::Misbehaviour;
+pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, NcclListener, Network, study};
+pub use retry_pattern::{RetryPattern, ladder};
 pub use role::Role;
 pub use rules::{RULES, RuleText};
 pub use server::{Action, Input, Server};
@@ -53,4 +53,4 @@ mod judge_tests;
 #[cfg(test)]
 mod round_trip_tests;
 #[cfg(test)]
-mod trial;
+mod test_support;

@@ -92,7 +92,7 @@ pub struct Evidence {
 
 /// A listener of NCCL.
 #[derive(Clone, Debug)]
-pub struct Listener {
+pub struct NcclListener {
     /// Where it listens.
     pub endpoint: Endpoint,
     /// What for; `None` where nothing tells.
@@ -123,7 +123,7 @@ pub struct Listener {
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Listeners, in order of address.
-    pub listeners: BTreeMap<Endpoint, Listener>,
+    pub listeners: BTreeMap<Endpoint, NcclListener>,
     /// Communicators, in order of their first check-in.
     pub communicators: Vec<Communicator>,
 }
@@ -230,7 +230,7 @@ pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
 }
 
 /// The processes of a communicator run one release: what one listener shows holds for all of them.
-fn pool(listeners: &mut BTreeMap<Endpoint, Listener>, communicators: &mut [Communicator]) {
+fn pool(listeners: &mut BTreeMap<Endpoint, NcclListener>, communicators: &mut [Communicator]) {
     let mut pools: BTreeMap<u64, Versions> = BTreeMap::new();
     for l in listeners.values() {
         if let Some(group) = l.group {
@@ -365,7 +365,7 @@ fn weak_speech(record: &FlowRecord, f: &Facts, known: bool, claims: &mut Claims)
     }
 }
 
-fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> Listener {
+fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> NcclListener {
     claims.sort_by(|a, b| (a.from, a.role, &a.evidence).cmp(&(b.from, b.role, &b.evidence)));
     let of = |role| claims.iter().any(|c| c.role == role);
     // Up to 2.22 a rank's ring listener is its peer listener too.
@@ -400,7 +400,7 @@ fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> 
             evidence.push(c.evidence.clone());
         }
     }
-    Listener {
+    NcclListener {
         endpoint,
         role,
         magic,

@@ -1,6 +1,6 @@
 //! What each rule of this room means, for `explain`.
 
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// A rule's words.
 #[derive(Clone, Copy, Debug)]

@@ -70,7 +70,7 @@ fn is_sound(bytes: &[u8], at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::truth;
+    use super::super::test_support::truth;
     use super::*;
 
     fn unhex(text: &str) -> Vec<u8> {

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::answer::Answer;
-use super::attendance::ElasticJob;
 use super::elastic::parse_elastic_state;
+use super::elastic_events::ElasticJob;
 use super::gloo_blob::parse_gloo_blob;
 use super::key::{ELASTIC_STATE, Purpose, purpose};
 use super::request::Message;
@@ -251,7 +251,7 @@ impl Learned {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{connections, decode_as};
+    use super::super::test_support::{connections, decode_as};
     use super::super::{Dialect, Event};
     use super::*;
 

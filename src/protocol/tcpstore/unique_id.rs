@@ -49,7 +49,7 @@ fn is_clean(address: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{connections, decode_as, unhex};
+    use super::super::test_support::{connections, decode_as, unhex};
     use super::super::{Dialect, Event, Purpose, purpose};
     use super::*;
 

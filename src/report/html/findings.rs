@@ -5,6 +5,7 @@ use super::summary::severity_class;
 use crate::report::model::{Finding, Report, Severity};
 use crate::report::size::{Times, grouped};
 use crate::report::table::{claim, endpoint, place};
+use crate::report::view::by_severity;
 
 /// Rows of each table.
 const ROWS: usize = 2000;
@@ -13,8 +14,7 @@ pub(super) fn section(h: &mut Html, report: &Report, times: &Times) {
     if report.findings.is_empty() {
         return;
     }
-    let mut all: Vec<&Finding> = report.findings.iter().collect();
-    all.sort_by(|a, b| b.severity.cmp(&a.severity).then(a.time.cmp(&b.time)).then(a.id.cmp(&b.id)));
+    let all = by_severity(report, Severity::Info);
     let split = all.partition_point(|f| f.severity >= Severity::Warning);
     let (heavy, light) = all.split_at_checked(split).unwrap_or((&[], &[]));
     h.raw("<section id=\"findings\">\n<h2>Findings</h2>\n");

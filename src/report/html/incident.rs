@@ -1,16 +1,13 @@
 //! One incident: timeline, hosts, reasons, survivors, what to do.
 
-use std::collections::HashMap;
-
 use super::markup::Html;
 use super::summary::class;
 use super::timeline;
 use crate::report::firewall;
-use crate::report::model::{
-    CoverageLevel, Finding, Incident, IncidentHost, IncidentKind, OomEvent, Report, Severity, Workload,
-};
-use crate::report::size::{Times, grouped, readings, span, uncertainty};
-use crate::report::table::{headline, place, triggers};
+use crate::report::model::{CoverageLevel, Finding, Incident, IncidentKind, OomEvent, Report, Severity, Workload};
+use crate::report::size::{Times, grouped, readings};
+use crate::report::table::{headline, place};
+use crate::report::view::{self, Part, triggers};
 
 /// Hosts in the table.
 const HOSTS: usize = 1000;
@@ -40,32 +37,21 @@ pub(super) fn section(h: &mut Html, report: &Report, incident: &Incident, times:
 }
 
 fn hosts(h: &mut Html, report: &Report, incident: &Incident, times: &Times) {
-    let findings: HashMap<&str, &Finding> = triggers(report, incident).iter().map(|f| (f.id.as_str(), *f)).collect();
-    let events: HashMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
     let gone = if incident.kind == IncidentKind::Oom { "Listener gone" } else { "Failed" };
     let columns = ["Host", "Verdict", "Job", "Trigger", "Declared", "OOM kill", "Lag", gone, "Watched"];
     super::head(h, "hosts sortable", &columns);
-    for host in incident.hosts.iter().take(HOSTS) {
-        let trigger = host.trigger.as_deref().and_then(|id| findings.get(id)).copied();
-        let event = host.oom_event.as_deref().and_then(|id| events.get(id)).copied();
-        row(h, report, incident.kind, host, trigger, event, times);
+    for part in view::parts(report, incident).iter().take(HOSTS) {
+        row(h, report, part, times);
     }
     super::foot(h);
     super::rest(h, incident.hosts.len(), HOSTS, "hosts");
 }
 
-fn row(
-    h: &mut Html,
-    report: &Report,
-    kind: IncidentKind,
-    host: &IncidentHost,
-    trigger: Option<&Finding>,
-    event: Option<&OomEvent>,
-    times: &Times,
-) {
+fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
+    let Part { host, trigger, event, failed } = *part;
     h.raw("<tr><td class=\"name\">").leaf("b", &[], &host.host);
-    if let Some(address) = host.address.as_deref().filter(|a| *a != host.host) {
-        h.leaf("small", &[], address);
+    if let Some(address) = part.address() {
+        h.leaf("small", &[], &address);
     }
     h.raw("</td><td>").leaf("span", &[("class", class(host.verdict))], host.verdict.text());
     h.raw("</td><td class=\"name\">");
@@ -81,11 +67,10 @@ fn row(
     match trigger {
         Some(f) => {
             h.text(&f.time.map_or(String::new(), |t| times.short(t)));
-            let probe = f.stray.as_ref().and_then(|s| s.probe.as_deref());
             let link = format!("#f-{}", f.id);
             h.raw("<small>").open("a", &[("href", &link)]);
             h.text(&place(report, f).unwrap_or_default()).raw("</a>");
-            h.raw("</small>").leaf("small", &[], probe.unwrap_or_default());
+            h.raw("</small>").leaf("small", &[], &part.probe().unwrap_or_default());
         }
         None => {
             h.text("none found");
@@ -97,8 +82,7 @@ fn row(
     h.open("td", &[("class", "when"), ("data-sort", &key)]);
     match event {
         Some(e) => {
-            let sure = e.uncertainty_seconds.unwrap_or(0.0);
-            h.text(&e.time.map_or("time unknown".to_string(), |t| times.within(t, sure)));
+            h.text(&part.killed_at(times).unwrap_or_default());
             let process = e.process.as_deref().unwrap_or("process unknown");
             let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
             h.leaf("small", &[], &format!("{process}{pid}"));
@@ -109,12 +93,12 @@ fn row(
     }
     h.raw("</td>");
     let key = host.lag_seconds.map_or(String::new(), |l| l.to_string());
-    h.open("td", &[("class", "num"), ("data-sort", &key)]).leaf("b", &[], &host.lag_seconds.map_or("–".into(), span));
-    if let Some(u) = host.lag_uncertainty_seconds.filter(|u| *u >= 0.001) {
-        h.leaf("small", &[], &uncertainty(u));
+    let (lag, sure) = part.lag().unwrap_or(("–".into(), None));
+    h.open("td", &[("class", "num"), ("data-sort", &key)]).leaf("b", &[], &lag);
+    if let Some(u) = sure {
+        h.leaf("small", &[], &u);
     }
     h.raw("</td>");
-    let failed = host.failed(kind, trigger);
     let key = failed.map_or(0, |t| t.0).to_string();
     h.leaf("td", &[("class", "when"), ("data-sort", &key)], &failed.map_or("–".into(), |t| times.short(t)));
     let watched = match host.coverage {
@@ -126,10 +110,9 @@ fn row(
 }
 
 fn workload(h: &mut Html, w: &Workload) {
-    let name = w.name.as_deref().or(w.id.as_deref()).unwrap_or("unknown");
-    let namespace = w.namespace.as_deref().map_or(String::new(), |n| format!("{n}/"));
-    h.text(&format!("{namespace}{name}"));
-    let id = w.id.as_deref().filter(|id| *id != name).map_or(String::new(), |id| format!(" {id}"));
+    let (name, id) = view::workload(w);
+    h.text(&name);
+    let id = id.map_or(String::new(), |id| format!(" {id}"));
     h.leaf("small", &[], &format!("{}{id}", w.kind));
 }
 
@@ -156,12 +139,7 @@ fn declared(h: &mut Html, trigger: Option<&Finding>, event: Option<&OomEvent>) {
 }
 
 fn reasons(h: &mut Html, incident: &Incident) {
-    let shared: Vec<&String> = match incident.hosts.as_slice() {
-        [first, rest @ ..] if !rest.is_empty() => {
-            first.reasons.iter().filter(|r| rest.iter().all(|o| o.reasons.contains(r))).collect()
-        }
-        _ => Vec::new(),
-    };
+    let shared = view::shared_reasons(incident);
     let all = incident.hosts.iter().filter(|o| !o.reasons.is_empty());
     for host in all.clone().take(REASONED) {
         h.raw("<h3>").text(&host.host).raw("</h3><ul>");
@@ -215,15 +193,8 @@ fn odds(h: &mut Html, incident: &Incident) {
 }
 
 fn to_do(h: &mut Html, report: &Report, incident: &Incident) {
-    let mut said: Vec<&str> = Vec::new();
-    let others = report.findings.iter().filter(|f| f.severity >= Severity::Critical);
-    for f in triggers(report, incident).into_iter().chain(others) {
-        // A kill that a log tells of needs no further look for it.
-        let known = f.rule == "listener-died" && incident.hosts.iter().all(|o| o.oom_event.is_some());
-        if let Some(r) = f.remedy.as_deref().filter(|r| !known && !r.is_empty() && !said.contains(r)) {
-            said.push(r);
-        }
-    }
+    let others = view::by_severity(report, Severity::Critical);
+    let said = view::remedies(report, triggers(report, incident), others);
     let rule = firewall::rule(report, incident);
     if said.is_empty() && rule.is_empty() {
         return;

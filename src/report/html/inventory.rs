@@ -1,19 +1,18 @@
 //! Who else was there, and what was read.
 
 use super::markup::Html;
+use crate::report::liveness_lines;
 use crate::report::model::{Input, Listener, Report};
-use crate::report::roll;
-use crate::report::size::{Times, bytes, grouped, readings, span, uncertainty};
+use crate::report::size::{Times, grouped, readings, span};
 use crate::report::table::{dialect_words, endpoint};
+use crate::report::view;
 
 /// Rows of each table.
 const ROWS: usize = 500;
 
 /// Kills that no incident holds.
 pub(super) fn oom_events(h: &mut Html, report: &Report, times: &Times) {
-    let told: std::collections::HashSet<&str> =
-        report.incidents.iter().flat_map(|i| &i.hosts).filter_map(|o| o.oom_event.as_deref()).collect();
-    let events: Vec<_> = report.oom_events.iter().filter(|e| !told.contains(e.id.as_str())).collect();
+    let events = view::lone_kills(report);
     if events.is_empty() {
         return;
     }
@@ -125,7 +124,7 @@ pub(super) fn jobs(h: &mut Html, report: &Report, times: &Times) {
             job.participants.iter().filter_map(|p| p.host.as_deref().or(p.address.as_deref())).take(16).collect();
         let of = job.participants.len();
         h.raw("<li>").text(&format!("{}{run}{world}, {of} participants: {}", job.protocol, members.join(", ")));
-        let troubles = roll::troubles(report, job, times);
+        let troubles = liveness_lines::troubles(report, job, times);
         if !troubles.is_empty() {
             h.raw("<ul>");
             for line in troubles.iter().take(ROWS) {
@@ -144,7 +143,7 @@ pub(super) fn jobs(h: &mut Html, report: &Report, times: &Times) {
     }
     h.raw("</ul>\n");
     for job in report.jobs.iter().filter(|j| !j.signs_of_life.is_empty()).take(FIGURES) {
-        h.leaf("h3", &[], &format!("Who was there: {}", roll::title(report, job))).line();
+        h.leaf("h3", &[], &format!("Who was there: {}", liveness_lines::title(report, job))).line();
         super::timeline::of_job(h, report, job, times);
     }
     h.raw("</section>\n");
@@ -157,12 +156,8 @@ pub(super) fn clocks(h: &mut Html, report: &Report) {
     }
     h.raw("<section><h2>Clocks</h2><ul>\n");
     for c in report.clocks.iter().take(ROWS) {
-        let offset = c.offset_seconds.map_or("offset unknown".to_string(), |s| format!("{s:+.6} s"));
-        let sure = c.uncertainty_seconds.map_or(String::new(), |u| format!(" {}", uncertainty(u)));
-        let against = c.against.as_deref().map_or(String::new(), |a| format!(" against {a}"));
-        let method = c.method.as_deref().map_or(String::new(), |m| format!(" ({m})"));
-        let applied = if c.applied { "applied" } else { "not applied" };
-        h.leaf("li", &[], &format!("{}: {offset}{sure}{against}{method}, {applied}", c.host)).line();
+        let (host, text) = view::clock(c);
+        h.leaf("li", &[], &format!("{host}: {text}")).line();
     }
     h.raw("</ul></section>\n");
 }
@@ -192,21 +187,7 @@ pub(super) fn inputs(h: &mut Html, report: &Report, times: &Times) {
     super::foot(h);
     super::rest(h, report.inputs.len(), ROWS, "inputs");
     let t = &report.totals;
-    let mut parts =
-        vec![format!("{} packets", grouped(t.packets)), bytes(t.bytes), format!("{} flows", grouped(t.flows))];
-    for (n, what) in [
-        (t.gaps, "gaps"),
-        (t.evicted_flows, "flows evicted"),
-        (t.evicted_bytes, "bytes evicted"),
-        (t.bad_checksums, "bad checksums"),
-        (t.overlap_conflicts, "overlaps with different bytes"),
-        (t.duplicates, "duplicates"),
-        (t.unread, "inputs unread"),
-    ] {
-        if n > 0 {
-            parts.push(format!("{} {what}", grouped(n)));
-        }
-    }
+    let mut parts = view::totals(t);
     parts.extend(t.skipped.iter().take(20).map(|(reason, n)| format!("{} packets skipped: {reason}", grouped(*n))));
     h.leaf("p", &[("class", "muted")], &format!("Totals: {}.", parts.join(", "))).raw("</section>\n");
 }
@@ -218,16 +199,7 @@ fn remarks(report: &Report, input: &Input) -> String {
         all.push(format!("{} lines not understood", grouped(n)));
     }
     if let Some(c) = report.captures.iter().find(|c| c.path == input.path) {
-        if c.truncated {
-            all.push("ends within a packet".to_string());
-        }
-        if c.cut_packets > 0 {
-            all.push(format!("{} packets cut by the snaplen", grouped(c.cut_packets)));
-        }
-        let drops = c.interfaces.iter().filter_map(|i| i.drops).fold(0u64, u64::saturating_add);
-        if drops > 0 {
-            all.push(format!("{} packets dropped while capturing", grouped(drops)));
-        }
+        all.extend(view::losses(c));
     }
     all.extend(input.timezone.iter().map(|z| format!("zone {z}")));
     all.join("; ")

@@ -5,8 +5,8 @@ mod findings;
 mod hex;
 mod incident;
 mod inventory;
+mod liveness;
 mod markup;
-mod roll;
 mod summary;
 mod timeline;
 mod track;
@@ -14,8 +14,9 @@ mod track;
 use std::io::{self, Write};
 
 use super::model::Report;
-use super::size::{Times, Zone};
+use super::size::Zone;
 use super::table::{by_weight, headline, quiet};
+use super::view::times;
 use markup::Html;
 
 /// What a browser is told about the page: it may load nothing.
@@ -35,7 +36,7 @@ pub fn write_html(report: &Report, out: &mut impl Write) -> io::Result<()> {
 /// The whole page.
 pub fn render(report: &Report) -> String {
     let incidents = by_weight(report);
-    let times = times(report);
+    let times = times(report, Zone::Utc);
     let title = incidents.first().map_or_else(|| quiet(report), |i| headline(report, i));
     let mut h = Html::default();
     h.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -71,15 +72,6 @@ pub fn render(report: &Report) -> String {
     inventory::footer(&mut h, report);
     h.raw("<script>\n").raw(include_str!("sort.js")).raw("</script>\n</body>\n</html>\n");
     h.finish()
-}
-
-/// Times in UTC, with the date where it is not that of the first incident.
-fn times(report: &Report) -> Times {
-    let first = report.incidents.iter().filter_map(|i| i.start.or(i.end)).min();
-    let first = first.or_else(|| report.oom_events.iter().filter_map(|e| e.time).min());
-    let first = first.or_else(|| report.findings.iter().filter_map(|f| f.time).min());
-    let first = first.or_else(|| report.captures.iter().filter_map(|c| c.first).min());
-    Times { zone: Zone::Utc, date: first.map(|t| Zone::Utc.date(t)) }
 }
 
 /// The head of a table; script makes its cells buttons that sort.

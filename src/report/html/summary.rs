@@ -3,8 +3,9 @@
 use super::markup::Html;
 use crate::report::escape::clean;
 use crate::report::model::{CoverageLevel, Incident, Report, Severity, Verdict};
-use crate::report::size::{Times, Zone, grouped, readings, span};
-use crate::report::table::{headline, quiet, triggers};
+use crate::report::size::{Times, grouped, readings, span};
+use crate::report::table::{headline, quiet};
+use crate::report::view::{capital, triggers, watched};
 
 /// Title, verdict, summary, tiles, notes.
 pub(super) fn header(h: &mut Html, report: &Report, incidents: &[&Incident], times: &Times) {
@@ -63,11 +64,6 @@ pub(super) fn severity_class(severity: Severity) -> &'static str {
         Severity::Notice => "badge open",
         Severity::Info => "badge plain",
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
 fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
@@ -145,16 +141,7 @@ fn coverage(h: &mut Html, report: &Report, times: &Times) {
     }
     h.raw("<ul class=\"note warn\">");
     for host in short.iter().take(40) {
-        let level = if host.coverage == CoverageLevel::Partial { "observed in part" } else { "not observed" };
-        let held = match (host.from, host.to) {
-            (Some(from), Some(to)) => {
-                let times = Times { zone: Zone::Utc, ..*times };
-                format!(", captures hold {} to {}", times.short(from), times.short(to))
-            }
-            _ => String::new(),
-        };
-        let reason = host.reason.as_deref().map_or(String::new(), |r| format!(" ({r})"));
-        h.raw("<li>").leaf("b", &[], &host.host).text(&format!(": {level}{held}{reason}")).raw("</li>");
+        h.raw("<li>").leaf("b", &[], &host.host).text(&format!(": {}", watched(host, times))).raw("</li>");
     }
     h.raw("</ul>\n");
     super::rest(h, short.len(), 40, "hosts");

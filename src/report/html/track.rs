@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::report::model::{Finding, Incident, OomEvent, Report, Severity};
 use crate::report::size::{Times, bytes};
-use crate::report::table::{claim, triggers};
+use crate::report::table::claim;
+use crate::report::view::{Part, parts};
 use crate::time::{NANOS, Timestamp};
 
 /// Rows drawn; further hosts stand in the table.
@@ -70,19 +71,15 @@ pub(super) struct Band {
 /// The rows of an incident: its hosts, then those that got the same and lived.
 pub(super) fn rows_of_incident(report: &Report, incident: &Incident, times: &Times) -> Vec<Row> {
     let by_target = by_target(report);
-    let events: HashMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
-    let triggers: HashMap<&str, &Finding> = triggers(report, incident).iter().map(|f| (f.id.as_str(), *f)).collect();
     let mut rows = Vec::new();
-    for host in incident.hosts.iter().take(ROWS) {
-        let trigger = host.trigger.as_deref().and_then(|id| triggers.get(id)).copied();
+    for Part { host, trigger, event, failed } in parts(report, incident).into_iter().take(ROWS) {
         let mut row = row(&host.host, host.address.as_deref(), &by_target, trigger, times);
-        if let Some(event) = host.oom_event.as_deref().and_then(|id| events.get(id)).copied() {
+        if let Some(event) = event {
             row.marks.extend(event.time.map(|time| Mark { kind: Kind::Kill, time, title: kill(event, times) }));
             if let (Some(from), Some(to), Some(lag)) = (trigger.and_then(|f| f.time), event.time, host.lag_seconds) {
                 row.lag = Some((from, to, crate::report::size::span(lag)));
             }
         }
-        let failed = host.failed(incident.kind, trigger);
         row.marks.extend(failed.map(|time| Mark {
             kind: Kind::Death,
             time,
@@ -107,7 +104,7 @@ pub(super) fn rows_of_incident(report: &Report, incident: &Incident, times: &Tim
     if let Some((from, to)) = extent(&rows, &[]) {
         let about = (to.seconds_since(from) * 0.5).clamp(60.0, 3600.0) * NANOS as f64;
         let span = (from.plus_nanos(-(about as i64)), to.plus_nanos(about as i64));
-        let mut told = super::roll::marks(report, span, times);
+        let mut told = super::liveness::marks(report, span, times);
         let addresses = incident.hosts.iter().map(|h| h.address.as_deref());
         let addresses = addresses.chain(incident.survivors.iter().map(|s| s.address.as_deref()));
         for (row, address) in rows.iter_mut().zip(addresses) {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::page::{Page, count, hard, notable, severity, t};
+use super::page::{Page, count, hard, severity, t};
 use crate::report::escape::{clean, columns};
 use crate::report::model::{Finding, Report, Severity};
 use crate::report::size;
+use crate::report::view::{by_severity, notable};
 
 /// Rows of the table unless verbose.
 const ROWS: usize = 24;
@@ -68,11 +69,9 @@ fn below(page: &mut Page, report: &Report, level: Severity) {
 }
 
 fn grouped(report: &Report, least: Severity) -> Vec<Group<'_>> {
-    let mut order: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= least).collect();
-    order.sort_by(|a, b| b.severity.cmp(&a.severity).then(a.time.cmp(&b.time)).then(a.id.cmp(&b.id)));
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places: BTreeMap<_, usize> = BTreeMap::new();
-    for finding in order {
+    for finding in by_severity(report, least) {
         let source = finding.source.as_ref().map(|s| s.address.as_str());
         let declared = finding.declared.as_ref().map(|d| (d.bytes, d.count, d.field.as_deref()));
         let probe = finding.stray.as_ref().and_then(|s| s.probe.as_deref());

@@ -1,14 +1,15 @@
 //! One incident: its hosts, why each verdict, who survived.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-use super::page::{Page, count, hard, notable, t, verdict};
-use super::verdict::{headline, triggers, triggers_by_id};
+use super::page::{Page, count, hard, t, verdict};
+use super::verdict::headline;
 use crate::report::escape::clean;
 use crate::report::model::{
-    CoverageLevel, Finding, Incident, IncidentHost, IncidentKind, OomEvent, OomKind, Report, Severity, Verdict,
+    CoverageLevel, Finding, Incident, IncidentKind, OomEvent, OomKind, Report, Severity, Verdict,
 };
 use crate::report::size;
+use crate::report::view::{self, Part, notable};
 
 /// Hosts whose reasons are spelled out unless verbose.
 const REASONED: usize = 12;
@@ -25,17 +26,8 @@ pub(super) fn incident(page: &mut Page, report: &Report, incident: &Incident, at
         page.gap();
     }
     if !incident.hosts.is_empty() {
-        let triggers = triggers_by_id(report, incident);
-        let events: HashMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
-        let rows: Vec<_> = incident
-            .hosts
-            .iter()
-            .map(|host| {
-                let trigger = host.trigger.as_deref().and_then(|id| triggers.get(id)).copied();
-                let event = host.oom_event.as_deref().and_then(|id| events.get(id)).copied();
-                row(page, report, incident.kind, host, trigger, event)
-            })
-            .collect();
+        let parts = view::parts(report, incident);
+        let rows: Vec<_> = parts.iter().map(|part| row(page, report, incident.kind, part)).collect();
         let end = incident.kind.failure();
         let narrow = format!("{end}, lag");
         let header: &[&str] = match page.narrow() {
@@ -50,44 +42,24 @@ pub(super) fn incident(page: &mut Page, report: &Report, incident: &Incident, at
     odds(page, incident);
 }
 
-fn row(
-    page: &Page,
-    report: &Report,
-    kind: IncidentKind,
-    host: &IncidentHost,
-    trigger: Option<&Finding>,
-    event: Option<&OomEvent>,
-) -> Vec<String> {
-    let mut name = clean(host.host.as_bytes(), 24);
-    if let Some(address) = host.address.as_deref().filter(|a| *a != host.host) {
-        name.push_str(&format!("\n{}", clean(address.as_bytes(), 45)));
-    }
-    let lag = host.lag_seconds.map_or("-".to_string(), |lag| {
-        let mut text = hard(&size::span(lag));
-        if let Some(u) = host.lag_uncertainty_seconds.and_then(notable) {
-            text.push_str(&format!("\n{}", hard(&u)));
-        }
-        text
+fn row(page: &Page, report: &Report, kind: IncidentKind, part: &Part<'_>) -> Vec<String> {
+    let mut name = clean(part.host.host.as_bytes(), 24);
+    name.extend(part.address().map(|a| format!("\n{a}")));
+    let lag = part
+        .lag()
+        .map_or("-".to_string(), |(lag, sure)| hard(&lag) + &sure.map_or(String::new(), |u| format!("\n{}", hard(&u))));
+    let trigger = part.trigger.map_or("none found".to_string(), |f| {
+        let time = f.time.map(|time| hard(&page.times.short(time)));
+        [time, super::evidence::place(report, f), part.probe()].into_iter().flatten().collect::<Vec<_>>().join("\n")
     });
-    let trigger_cell = trigger.map_or("none found".to_string(), |f| trigger_cell(page, report, f));
-    let declared = declared_cell(trigger, event);
-    let kill = kill_cell(page, kind, host, trigger, event);
-    let verdict = verdict(host.verdict);
+    let declared = declared_cell(part.trigger, part.event);
+    let kill = kill_cell(page, kind, part);
+    let verdict = verdict(part.host.verdict);
     if page.narrow() {
-        vec![format!("{name}\n{verdict}"), trigger_cell, declared, format!("{kill}\nlag {lag}")]
+        vec![format!("{name}\n{verdict}"), trigger, declared, format!("{kill}\nlag {lag}")]
     } else {
-        vec![name, trigger_cell, declared, kill, lag, verdict]
+        vec![name, trigger, declared, kill, lag, verdict]
     }
-}
-
-fn trigger_cell(page: &Page, report: &Report, finding: &Finding) -> String {
-    let mut lines = Vec::new();
-    lines.extend(finding.time.map(|time| hard(&page.times.short(time))));
-    lines.extend(super::evidence::place(report, finding));
-    if let Some(probe) = finding.stray.as_ref().and_then(|s| s.probe.as_deref()) {
-        lines.push(clean(probe.as_bytes(), 24));
-    }
-    lines.join("\n")
 }
 
 /// The claim, and how the killed process's size compares with it.
@@ -129,33 +101,21 @@ fn compared(vm: u64, claim: u64) -> String {
     }
 }
 
-fn kill_cell(
-    page: &Page,
-    kind: IncidentKind,
-    host: &IncidentHost,
-    trigger: Option<&Finding>,
-    event: Option<&OomEvent>,
-) -> String {
-    let mut lines = Vec::new();
-    match event {
-        None if kind != IncidentKind::Oom => {}
-        Some(event) => {
-            lines.push(match event.time {
-                Some(time) => hard(&page.times.within(time, event.uncertainty_seconds.unwrap_or(0.0))),
-                None => "time unknown".to_string(),
-            });
-            lines.extend(event.uncertainty_seconds.and_then(notable).map(|u| hard(&u)));
-            let process = event.process.as_deref().map(|p| clean(p.as_bytes(), 16));
-            let pid = event.pid.map(|pid| format!("pid{}{pid}", super::page::HARD_SPACE));
-            let who = [process, pid].into_iter().flatten().collect::<Vec<_>>().join(" ");
-            lines.extend(Some(who).filter(|who| !who.is_empty()));
-            if event.kind != OomKind::Host {
-                lines.push(format!("({})", event.kind));
-            }
+fn kill_cell(page: &Page, kind: IncidentKind, part: &Part<'_>) -> String {
+    let mut lines: Vec<String> = part.killed_at(&page.times).iter().map(|time| hard(time)).collect();
+    if let Some(event) = part.event {
+        lines.extend(event.uncertainty_seconds.and_then(notable).map(|u| hard(&u)));
+        let process = event.process.as_deref().map(|p| clean(p.as_bytes(), 16));
+        let pid = event.pid.map(|pid| format!("pid{}{pid}", super::page::HARD_SPACE));
+        let who = [process, pid].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        lines.extend(Some(who).filter(|who| !who.is_empty()));
+        if event.kind != OomKind::Host {
+            lines.push(format!("({})", event.kind));
         }
-        None => lines.push("-".to_string()),
+    } else if kind == IncidentKind::Oom {
+        lines.push("-".to_string());
     }
-    match host.failed(kind, trigger) {
+    match part.failed {
         Some(failed) => lines.push(format!("{}\n{}", kind.gone(), hard(&page.times.short(failed)))),
         None if lines.is_empty() && kind == IncidentKind::NcclInit => lines.push("a rank waits\nor is refused".into()),
         None if lines.is_empty() => lines.push("-".to_string()),
@@ -287,15 +247,8 @@ fn odd(n: f64) -> String {
 
 /// What to do, each thing once: the remedies of the triggers, then of other findings at warning or above.
 pub(super) fn remedies(page: &mut Page, report: &Report) {
-    let triggers = report.incidents.iter().flat_map(|incident| triggers(report, incident));
-    let mut others: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
-    others.sort_by_key(|f| std::cmp::Reverse(f.severity));
-    let mut said = BTreeSet::new();
-    let remedies: Vec<_> = triggers
-        .chain(others)
-        .filter_map(|f| f.remedy.as_deref())
-        .filter(|remedy| !remedy.is_empty() && said.insert(*remedy))
-        .collect();
+    let triggers = report.incidents.iter().flat_map(|incident| view::triggers(report, incident));
+    let remedies = view::remedies(report, triggers, view::by_severity(report, Severity::Warning));
     if remedies.is_empty() {
         return;
     }

@@ -6,6 +6,7 @@ use super::page::{Ink, Page, count, hard, ink, t};
 use crate::report::escape::clean;
 use crate::report::model::{InputKind, Report, Totals};
 use crate::report::size;
+use crate::report::view;
 
 /// Different messages shown unless verbose.
 const MESSAGES: usize = 40;
@@ -34,16 +35,7 @@ pub(super) fn inputs(page: &mut Page, report: &Report) {
         for warning in &capture.warnings {
             warnings.add(warning.clone(), &capture.path);
         }
-        if capture.truncated {
-            warnings.add("ends within a packet: it is being written, or was cut".to_string(), &capture.path);
-        }
-        if capture.cut_packets > 0 {
-            warnings.add(format!("{} packets cut by the snaplen", size::grouped(capture.cut_packets)), &capture.path);
-        }
-        let drops = capture.interfaces.iter().filter_map(|i| i.drops).fold(0u64, u64::saturating_add);
-        if drops > 0 {
-            warnings.add(format!("{} packets dropped while capturing", size::grouped(drops)), &capture.path);
-        }
+        view::losses(capture).into_iter().for_each(|text| warnings.add(text, &capture.path));
     }
     errors.show(page, &ink(Ink::Red, "error"));
     warnings.show(page, &ink(Ink::Yellow, "warning"));
@@ -102,24 +94,7 @@ impl Messages {
 }
 
 fn totals(page: &mut Page, totals: &Totals) {
-    let mut parts = vec![
-        hard(&format!("{} packets", size::grouped(totals.packets))),
-        hard(&size::bytes(totals.bytes)),
-        hard(&format!("{} flows", size::grouped(totals.flows))),
-    ];
-    for (n, what) in [
-        (totals.gaps, "gaps"),
-        (totals.evicted_flows, "flows evicted"),
-        (totals.evicted_bytes, "bytes evicted"),
-        (totals.bad_checksums, "bad checksums"),
-        (totals.overlap_conflicts, "overlaps with different bytes"),
-        (totals.duplicates, "duplicates"),
-        (totals.unread, "unread"),
-    ] {
-        if n > 0 {
-            parts.push(hard(&format!("{} {what}", size::grouped(n))));
-        }
-    }
+    let parts: Vec<_> = view::totals(totals).iter().map(|part| hard(part)).collect();
     page.hang(&format!("Totals: {}.", parts.join(", ")), 0, 2);
     let skipped: Vec<_> = totals.skipped.iter().filter(|(_, n)| **n > 0).collect();
     if !skipped.is_empty() {

@@ -1,19 +1,16 @@
 //! What else was seen: kills outside incidents, listeners, scans, jobs, communicators, clocks.
 
-use std::collections::BTreeSet;
-
 use super::evidence::{dialect_words, endpoint};
-use super::page::{Ink, Page, count, hard, ink, notable, t};
+use super::page::{Ink, Page, count, hard, ink};
 use crate::report::escape::clean;
+use crate::report::liveness_lines;
 use crate::report::model::{Listener, OomEvent, Protocol, Report, Scan};
-use crate::report::roll;
 use crate::report::size;
+use crate::report::view::{self, lone_kills, notable};
 
 /// OOM events that no incident holds.
 pub(super) fn oom_events(page: &mut Page, report: &Report) {
-    let told: BTreeSet<&str> =
-        report.incidents.iter().flat_map(|i| &i.hosts).filter_map(|h| h.oom_event.as_deref()).collect();
-    let events: Vec<_> = report.oom_events.iter().filter(|e| !told.contains(e.id.as_str())).collect();
+    let events = lone_kills(report);
     if events.is_empty() {
         return;
     }
@@ -160,7 +157,7 @@ pub(super) fn groups(page: &mut Page, report: &Report) {
         let people = count(job.participants.len(), "participant", "participants");
         let members = if members.is_empty() { String::new() } else { format!(" ({})", members.join(", ")) };
         page.bullet(1, &format!("{}{run}{world}{store}, {people}{members}", job.protocol));
-        let troubles = roll::troubles(report, job, &page.times);
+        let troubles = liveness_lines::troubles(report, job, &page.times);
         for line in troubles.iter().take(page.at_most(6)) {
             page.bullet(2, line);
         }
@@ -192,14 +189,8 @@ pub(super) fn groups(page: &mut Page, report: &Report) {
         page.heading("Clocks");
     }
     for clock in report.clocks.iter().take(page.at_most(12)) {
-        let offset = clock.offset_seconds.map_or("offset unknown".to_string(), |s| format!("{s:+.6} s"));
-        let sure = clock.uncertainty_seconds.map_or(String::new(), |u| format!(" {}", size::uncertainty(u)));
-        let against =
-            clock.against.as_deref().map_or(String::new(), |a| format!(" against {}", clean(a.as_bytes(), 40)));
-        let method = clock.method.as_deref().map_or(String::new(), |m| format!(" ({})", t(m)));
-        let applied = if clock.applied { "applied" } else { "not applied" };
-        let host = clean(clock.host.as_bytes(), 40);
-        page.bullet(1, &format!("{host}: {}{against}{method}, {applied}", hard(&format!("{offset}{sure}"))));
+        let (host, text) = view::clock(clock);
+        page.bullet(1, &format!("{host}: {text}"));
     }
     rest(page, report.clocks.len(), page.at_most(12));
 }

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 pub(super) use evidence::{claim, dialect_words, effect, endpoint, place, place_of};
 pub(super) use proof::{decoded, quoted};
 pub use verdict::headline;
-pub(super) use verdict::{by_weight, quiet, triggers};
+pub(super) use verdict::{by_weight, quiet};
 
 use super::model::Report;
 use super::size::Zone;

@@ -12,6 +12,7 @@ use super::Style;
 use crate::report::escape::{clean_text, columns, is_unsafe, visible};
 use crate::report::model::{Report, Severity, Verdict};
 use crate::report::size::Times;
+use crate::report::view;
 
 /// A space at which no line is broken, until the page is finished.
 pub(super) const HARD_SPACE: char = '\u{a0}';
@@ -82,11 +83,6 @@ pub(super) fn hard(text: &str) -> String {
     text.replace(' ', HARD_SPACE.encode_utf8(&mut [0; 4]))
 }
 
-/// An uncertainty that matters beside times of several seconds: a millisecond or more.
-pub(super) fn notable(seconds: f64) -> Option<String> {
-    (seconds.is_nan() || seconds.abs() >= 0.001).then(|| crate::report::size::uncertainty(seconds))
-}
-
 /// `1 host`, `3 hosts`.
 pub(super) fn count(n: usize, one: &str, many: &str) -> String {
     let number = crate::report::size::grouped(n as u64);
@@ -104,11 +100,7 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new(report: &Report, style: &Style) -> Self {
-        let first = report.incidents.iter().filter_map(|i| i.start.or(i.end)).min();
-        let first = first.or_else(|| report.oom_events.iter().filter_map(|e| e.time).min());
-        let first = first.or_else(|| report.findings.iter().filter_map(|f| f.time).min());
-        let first = first.or_else(|| report.captures.iter().filter_map(|c| c.first).min());
-        let times = Times { zone: style.zone, date: first.map(|time| style.zone.date(time)) };
+        let times = view::times(report, style.zone);
         Page { lines: Vec::new(), width: style.width.clamp(80, 100), style: *style, times }
     }
 

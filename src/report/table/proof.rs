@@ -2,10 +2,11 @@
 
 use super::evidence::{claim, dialect_words, effect, endpoint};
 use super::page::{Page, count, hard, t};
-use super::verdict::{by_weight, triggers};
+use super::verdict::by_weight;
 use crate::report::escape::{clean, columns};
 use crate::report::model::{Finding, Report, Severity};
 use crate::report::size;
+use crate::report::view::triggers;
 
 /// Proofs unless verbose.
 const PROOFS: usize = 8;

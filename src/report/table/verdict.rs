@@ -1,33 +1,18 @@
 //! The first lines: what happened, how sure that is, and what was watched.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 
 use super::page::{Ink, Page, count, ink, t};
-use crate::report::model::{
-    Cause, CoverageLevel, Finding, Incident, IncidentKind, Protocol, Report, Severity, Verdict,
-};
-use crate::report::roll;
+use crate::report::liveness_lines;
+use crate::report::model::{Cause, CoverageLevel, Incident, IncidentKind, Protocol, Report, Severity, Verdict};
 use crate::report::size::grouped;
+use crate::report::view::{self, capital, triggers};
 
 /// Incidents, the surest first, then in order of time.
 pub(in crate::report) fn by_weight(report: &Report) -> Vec<&Incident> {
     let mut incidents: Vec<&Incident> = report.incidents.iter().collect();
     incidents.sort_by_key(|i| (Reverse(i.verdict), Reverse(i.hosts.len()), i.start));
     incidents
-}
-
-/// The trigger of each host of an incident, in the order of its hosts, none twice.
-pub(in crate::report) fn triggers<'a>(report: &'a Report, incident: &'a Incident) -> Vec<&'a Finding> {
-    let mut found = triggers_by_id(report, incident);
-    incident.hosts.iter().filter_map(|host| found.remove(host.trigger.as_deref()?)).collect()
-}
-
-/// The findings that set an incident off, by id; one pass over all findings, however many hosts there are.
-pub(super) fn triggers_by_id<'a>(report: &'a Report, incident: &Incident) -> HashMap<&'a str, &'a Finding> {
-    let ids: HashSet<&str> = incident.hosts.iter().filter_map(|host| host.trigger.as_deref()).collect();
-    let wanted = report.findings.iter().filter(|finding| ids.contains(finding.id.as_str()));
-    wanted.map(|finding| (finding.id.as_str(), finding)).collect()
 }
 
 /// The verdict on an incident in one sentence, without a full stop:
@@ -153,8 +138,8 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
         page.hang(&format!("Note: {}", t(note)), 0, 2);
     }
     for job in report.jobs.iter().filter(|j| j.signs_of_life.iter().any(|s| s.first_of_job)).take(page.at_most(3)) {
-        if let Some(line) = roll::first_silence(job, &page.times) {
-            page.hang(&ink(Ink::Bold, &format!("{}: {line}.", capital(&roll::title(report, job)))), 0, 2);
+        if let Some(line) = liveness_lines::first_silence(job, &page.times) {
+            page.hang(&ink(Ink::Bold, &format!("{}: {line}.", capital(&liveness_lines::title(report, job)))), 0, 2);
         }
     }
     if let Some(date) = page.times.date {
@@ -165,11 +150,6 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
         };
         page.paragraph(&format!("Times are {zone}, of {date} where no date stands with them."));
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
 /// The first line when there is no incident.
@@ -202,31 +182,9 @@ fn coverage(page: &mut Page, report: &Report) {
     if coverage.oom_hosts == 0 {
         return;
     }
-    let mut text = format!("{} of {} OOM hosts observed", grouped(coverage.observed), grouped(coverage.oom_hosts));
-    if coverage.partial > 0 {
-        text.push_str(&format!(", {} in part", grouped(coverage.partial)));
-    }
-    if coverage.not_observed > 0 {
-        text.push_str(&format!(", {} not observed", grouped(coverage.not_observed)));
-    }
-    text.push('.');
-    page.paragraph(&ink(Ink::Bold, &text));
+    page.paragraph(&ink(Ink::Bold, &format!("{}.", view::coverage(report))));
     for host in coverage.hosts.iter().filter(|h| h.coverage != CoverageLevel::Observed).take(page.at_most(12)) {
-        let level = if host.coverage == CoverageLevel::Partial { "observed in part" } else { "not observed" };
-        let mut text = format!("{}: {level}", t(&host.host));
-        if let (Some(from), Some(to)) = (host.from, host.to) {
-            text.push_str(&format!(", captures hold {} to {}", page.times.short(from), page.times.short(to)));
-        }
-        if let Some(drops) = host.drops.filter(|drops| *drops > 0) {
-            text.push_str(&format!(", {} packets dropped while capturing", grouped(drops)));
-        }
-        if host.gaps > 0 {
-            text.push_str(&format!(", {} gaps", grouped(host.gaps)));
-        }
-        if let Some(reason) = &host.reason {
-            text.push_str(&format!(" ({})", t(reason)));
-        }
-        page.bullet(1, &text);
+        page.bullet(1, &format!("{}: {}", t(&host.host), view::watched(host, &page.times)));
     }
     let others = coverage.hosts.iter().filter(|h| h.coverage != CoverageLevel::Observed).count();
     let hidden = others.saturating_sub(page.at_most(12));

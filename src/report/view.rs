@@ -1,0 +1,218 @@
+//! What table, ticket and page say alike: values joined and put into words once, whoever lays them out.
+//!
+//! Texts that came from a wire or a log are cleaned here; escaping for Markdown or HTML is the writer's.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::escape::{clean, clean_text};
+use super::model::{
+    Capture, Clock, CoverageLevel, Finding, HostCoverage, Incident, IncidentHost, OomEvent, Report, Severity, Totals,
+    Workload,
+};
+use super::size::{Times, Zone, bytes, grouped, span, uncertainty};
+use crate::time::Timestamp;
+
+/// One host of an incident with the finding and the kill that it names.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) host: &'a IncidentHost,
+    pub(super) trigger: Option<&'a Finding>,
+    pub(super) event: Option<&'a OomEvent>,
+    /// When its listener was gone, or its communicator failed.
+    pub(super) failed: Option<Timestamp>,
+}
+
+/// The hosts of an incident, in its order. Findings and kills are gone through once, however many hosts there are.
+pub(super) fn parts<'a>(report: &'a Report, incident: &'a Incident) -> Vec<Part<'a>> {
+    let triggers = triggers_by_id(report, incident);
+    let events: HashMap<&str, &OomEvent> = report.oom_events.iter().map(|e| (e.id.as_str(), e)).collect();
+    let part = |host: &'a IncidentHost| {
+        let trigger = host.trigger.as_deref().and_then(|id| triggers.get(id)).copied();
+        let event = host.oom_event.as_deref().and_then(|id| events.get(id)).copied();
+        Part { host, trigger, event, failed: host.failed(incident.kind, trigger) }
+    };
+    incident.hosts.iter().map(part).collect()
+}
+
+/// The trigger of each host of an incident, in the order of its hosts, none twice.
+pub(super) fn triggers<'a>(report: &'a Report, incident: &Incident) -> Vec<&'a Finding> {
+    let mut found = triggers_by_id(report, incident);
+    incident.hosts.iter().filter_map(|host| found.remove(host.trigger.as_deref()?)).collect()
+}
+
+fn triggers_by_id<'a>(report: &'a Report, incident: &Incident) -> HashMap<&'a str, &'a Finding> {
+    let ids: HashSet<&str> = incident.hosts.iter().filter_map(|host| host.trigger.as_deref()).collect();
+    let wanted = report.findings.iter().filter(|finding| ids.contains(finding.id.as_str()));
+    wanted.map(|finding| (finding.id.as_str(), finding)).collect()
+}
+
+impl Part<'_> {
+    /// Its address, where its name is another word.
+    pub(super) fn address(&self) -> Option<String> {
+        let address = self.host.address.as_deref().filter(|a| *a != self.host.host);
+        address.map(|a| clean(a.as_bytes(), 45))
+    }
+
+    /// nmap's name for what set it off.
+    pub(super) fn probe(&self) -> Option<String> {
+        let probe = self.trigger.and_then(|f| f.stray.as_ref()).and_then(|s| s.probe.as_deref());
+        probe.map(|p| clean(p.as_bytes(), 24))
+    }
+
+    /// The time of its kill, with no more digits than are sure; `None` where no log tells of a kill.
+    pub(super) fn killed_at(&self, times: &Times) -> Option<String> {
+        self.event.map(|e| {
+            let sure = e.uncertainty_seconds.unwrap_or(0.0);
+            e.time.map_or("time unknown".to_string(), |t| times.within(t, sure))
+        })
+    }
+
+    /// The time from trigger to kill, and its uncertainty where that is a millisecond or more.
+    pub(super) fn lag(&self) -> Option<(String, Option<String>)> {
+        self.host.lag_seconds.map(|lag| (span(lag), self.host.lag_uncertainty_seconds.and_then(notable)))
+    }
+}
+
+/// An uncertainty that matters beside times of several seconds: a millisecond or more.
+pub(super) fn notable(seconds: f64) -> Option<String> {
+    (seconds.is_nan() || seconds.abs() >= 0.001).then(|| uncertainty(seconds))
+}
+
+/// Reasons that all hosts of an incident of several hosts have.
+pub(super) fn shared_reasons(incident: &Incident) -> Vec<&String> {
+    match incident.hosts.as_slice() {
+        [first, rest @ ..] if !rest.is_empty() => {
+            first.reasons.iter().filter(|r| rest.iter().all(|h| h.reasons.contains(r))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What to do, each thing once: the remedies of `triggers`, then of `others`. A kill that a log tells of needs no
+/// further look for it, so the remedy of a dead listener is left out where every host's kill is known.
+pub(super) fn remedies<'a>(
+    report: &'a Report,
+    triggers: impl IntoIterator<Item = &'a Finding>,
+    others: impl IntoIterator<Item = &'a Finding>,
+) -> Vec<&'a str> {
+    let mut hosts = report.incidents.iter().flat_map(|i| &i.hosts);
+    let all_told = !report.incidents.is_empty() && hosts.all(|h| h.oom_event.is_some());
+    let mut said = BTreeSet::new();
+    let all = triggers.into_iter().chain(others).filter(|f| !(all_told && f.rule == "listener-died"));
+    all.filter_map(|f| f.remedy.as_deref()).filter(|r| !r.is_empty() && said.insert(*r)).collect()
+}
+
+/// Findings at `least` or above, the worst first, then in order of time.
+pub(super) fn by_severity(report: &Report, least: Severity) -> Vec<&Finding> {
+    let mut all: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= least).collect();
+    all.sort_by(|a, b| b.severity.cmp(&a.severity).then(a.time.cmp(&b.time)).then(a.id.cmp(&b.id)));
+    all
+}
+
+/// Instants in `zone`, with the date of the report's first event going without saying.
+pub(super) fn times(report: &Report, zone: Zone) -> Times {
+    let first = report.incidents.iter().filter_map(|i| i.start.or(i.end)).min();
+    let first = first.or_else(|| report.oom_events.iter().filter_map(|e| e.time).min());
+    let first = first.or_else(|| report.findings.iter().filter_map(|f| f.time).min());
+    let first = first.or_else(|| report.captures.iter().filter_map(|c| c.first).min());
+    Times { zone, date: first.map(|time| zone.date(time)) }
+}
+
+/// How far a host was watched, beside its name: `observed in part, captures hold 11:19:59Z to 11:20:40Z (…)`.
+pub(super) fn watched(host: &HostCoverage, times: &Times) -> String {
+    let level = if host.coverage == CoverageLevel::Partial { "observed in part" } else { "not observed" };
+    let mut text = level.to_string();
+    if let (Some(from), Some(to)) = (host.from, host.to) {
+        text.push_str(&format!(", captures hold {} to {}", times.short(from), times.short(to)));
+    }
+    if let Some(drops) = host.drops.filter(|drops| *drops > 0) {
+        text.push_str(&format!(", {} packets dropped while capturing", grouped(drops)));
+    }
+    if host.gaps > 0 {
+        text.push_str(&format!(", {} gaps", grouped(host.gaps)));
+    }
+    if let Some(reason) = &host.reason {
+        text.push_str(&format!(" ({})", clean_text(reason)));
+    }
+    text
+}
+
+/// `2 of 3 OOM hosts observed, 1 in part`, without a full stop.
+pub(super) fn coverage(report: &Report) -> String {
+    let c = &report.coverage;
+    let mut text = format!("{} of {} OOM hosts observed", grouped(c.observed), grouped(c.oom_hosts));
+    for (n, how) in [(c.partial, "in part"), (c.not_observed, "not observed")] {
+        if n > 0 {
+            text.push_str(&format!(", {} {how}", grouped(n)));
+        }
+    }
+    text
+}
+
+/// The owner of a killed process: `ml/train-0` and its id, where that is another word.
+pub(super) fn workload(w: &Workload) -> (String, Option<String>) {
+    let name = w.name.as_deref().or(w.id.as_deref()).unwrap_or("unknown");
+    let id = w.id.as_deref().filter(|id| *id != name).map(|id| clean_text(id).into_owned());
+    let namespace = w.namespace.as_deref().map_or(String::new(), |n| format!("{}/", clean_text(n)));
+    (format!("{namespace}{}", clean_text(name)), id)
+}
+
+/// `node-b: +0.000001 s ± 4 µs against node-a (packets both ways), not applied`, in two parts: host, and the rest.
+pub(super) fn clock(c: &Clock) -> (String, String) {
+    let offset = c.offset_seconds.map_or("offset unknown".to_string(), |s| format!("{s:+.6} s"));
+    let sure = c.uncertainty_seconds.map_or(String::new(), |u| format!(" {}", uncertainty(u)));
+    let measure = format!("{offset}{sure}").replace(' ', "\u{a0}");
+    let against = c.against.as_deref().map_or(String::new(), |a| format!(" against {}", clean(a.as_bytes(), 40)));
+    let method = c.method.as_deref().map_or(String::new(), |m| format!(" ({})", clean_text(m)));
+    let applied = if c.applied { "applied" } else { "not applied" };
+    (clean(c.host.as_bytes(), 40), format!("{measure}{against}{method}, {applied}"))
+}
+
+/// What the capture itself lacks: an end, bytes of packets, packets.
+pub(super) fn losses(c: &Capture) -> Vec<String> {
+    let mut all = Vec::new();
+    if c.truncated {
+        all.push("ends within a packet: it is being written, or was cut".to_string());
+    }
+    if c.cut_packets > 0 {
+        all.push(format!("{} packets cut by the snaplen", grouped(c.cut_packets)));
+    }
+    let drops = c.interfaces.iter().filter_map(|i| i.drops).fold(0u64, u64::saturating_add);
+    if drops > 0 {
+        all.push(format!("{} packets dropped while capturing", grouped(drops)));
+    }
+    all
+}
+
+/// What was read and what was lost on the way, with its figures.
+pub(super) fn totals(t: &Totals) -> Vec<String> {
+    let mut parts =
+        vec![format!("{} packets", grouped(t.packets)), bytes(t.bytes), format!("{} flows", grouped(t.flows))];
+    for (n, what) in [
+        (t.gaps, "gaps"),
+        (t.evicted_flows, "flows evicted"),
+        (t.evicted_bytes, "bytes evicted"),
+        (t.bad_checksums, "bad checksums"),
+        (t.overlap_conflicts, "overlaps with different bytes"),
+        (t.duplicates, "duplicates"),
+        (t.unread, "unread"),
+    ] {
+        if n > 0 {
+            parts.push(format!("{} {what}", grouped(n)));
+        }
+    }
+    parts
+}
+
+/// Kills that no incident holds.
+pub(super) fn lone_kills(report: &Report) -> Vec<&OomEvent> {
+    let told: HashSet<&str> =
+        report.incidents.iter().flat_map(|i| &i.hosts).filter_map(|h| h.oom_event.as_deref()).collect();
+    report.oom_events.iter().filter(|e| !told.contains(e.id.as_str())).collect()
+}
+
+/// With a capital letter at its beginning.
+pub(super) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
