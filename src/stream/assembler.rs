@@ -524,6 +524,15 @@ impl Assembler {
         self.account();
     }
 
+    /// At the end: what waits behind a hole that the peer never acknowledged did not reach whoever reads.
+    pub(super) fn drop_unreached(&mut self, sink: &mut impl FnMut(Event<'_>)) {
+        self.release_acknowledged(sink);
+        let cut = self.cuts.run(self.next, self.next.saturating_add(1)).1;
+        if self.acknowledged.is_some_and(|a| a <= self.next) && !cut {
+            self.counters.given_up = self.counters.given_up.saturating_add(self.holes.clear());
+        }
+    }
+
     /// Hands on everything held, with the gaps before it (as `Evicted` where no acknowledgement was seen). The stream
     /// goes on; this is how memory is taken back from it.
     pub fn release(&mut self, sink: &mut impl FnMut(Event<'_>)) {

@@ -104,7 +104,8 @@ pub struct StreamCounters {
     pub conflict_bytes: u64,
     /// Came for places before the start: late in a stream that was joined midway, or older than its SYN.
     pub before_start: u64,
-    /// Dropped because the budget for what waits behind a hole was used up, or came for a hole after it had been given up.
+    /// Dropped because the budget for what waits behind a hole was used up, came for a hole after it had been given up, or
+    /// waited to the end behind bytes that never came.
     pub given_up: u64,
     /// How often (a number) the budget was used up.
     pub evictions: u64,

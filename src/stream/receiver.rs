@@ -573,6 +573,7 @@ impl Conversation {
         for direction in [Direction::ToServer, Direction::ToClient] {
             let stream = &mut self.streams[direction.index()];
             stream.settle(true, &mut self.refused, direction, &mut |e| sink(direction, e));
+            stream.assembler.drop_unreached(&mut |e| sink(direction, e));
             stream.assembler.finish(&mut |e| sink(direction, e));
         }
     }

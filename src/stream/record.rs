@@ -184,7 +184,6 @@ pub struct FlowRecord {
     pub(crate) client_is_low: bool,
     /// Whether a SYN or SYN-ACK says who opened it; otherwise the direction is a guess from the ports.
     pub direction_known: bool,
-    pub(crate) live: bool,
     /// It was decoded, and is like others that were kept: it is known by their number.
     pub folded: bool,
     /// Who made the first SYN, where its marks tell.
@@ -241,6 +240,8 @@ impl FlowRecord {
     pub(crate) const SACK: u8 = 8;
     /// The next packets need a closer look: the connection has ended, or a SYN came inside it.
     pub(crate) const WATCHED: u8 = 16;
+    /// It is still the flow that its endpoints' packets belong to.
+    pub(crate) const LIVE: u8 = 32;
 
     pub(crate) fn isn_seen(&self, i: usize) -> bool {
         self.bits & (Self::CLIENT_ISN << i) != 0
@@ -336,7 +337,7 @@ impl FlowRecord {
 
     /// Whether it is still the flow that its endpoints' packets belong to.
     pub fn is_live(&self) -> bool {
-        self.live
+        self.bits & Self::LIVE != 0
     }
 
     /// Keeps the beginning of the first payload that `sender` sent.

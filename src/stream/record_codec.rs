@@ -83,7 +83,7 @@ impl FlowRecord {
         let mut out = Vec::with_capacity(192);
         let flags = [
             (self.direction_known, 1u8),
-            (self.live, 2),
+            (self.is_live(), 2),
             (self.isn_seen(0), 4),
             (self.isn_seen(1), 8),
             (self.state == FlowState::Dismissed, 16),
@@ -128,7 +128,6 @@ impl FlowRecord {
             state: if flags & 48 != 0 { FlowState::Dismissed } else { FlowState::Silent },
             client_is_low,
             direction_known: flags & 1 != 0,
-            live: flags & 2 != 0,
             folded: false,
             syn_maker: match flags >> 6 {
                 1 => SynMaker::Nmap,
@@ -136,7 +135,7 @@ impl FlowRecord {
                 3 => SynMaker::Zmap,
                 _ => SynMaker::Unknown,
             },
-            bits: flags >> 2 & 3,
+            bits: flags >> 2 & 3 | if flags & 2 != 0 { FlowRecord::LIVE } else { 0 },
             shifts: 0xff,
             server_window: 0,
             syn_timestamp: 0,
@@ -197,9 +196,10 @@ impl FlowRecord {
         if self.client_is_low != other.client_is_low {
             self.swap_sides();
         }
-        let (state, live, heads) = (self.state, self.live, self.heads.take());
+        let (state, live, heads) = (self.state, self.bits & FlowRecord::LIVE, self.heads.take());
         *self = other.clone();
-        (self.state, self.live, self.heads) = (state, live, heads);
+        (self.state, self.heads) = (state, heads);
+        self.bits = self.bits & !FlowRecord::LIVE | live;
     }
 }
 
@@ -217,10 +217,9 @@ mod tests {
             state: FlowState::Dismissed,
             client_is_low,
             direction_known: true,
-            live: true,
             folded: false,
             syn_maker: SynMaker::Masscan,
-            bits: FlowRecord::CLIENT_ISN | FlowRecord::TIMESTAMPS,
+            bits: FlowRecord::CLIENT_ISN | FlowRecord::TIMESTAMPS | FlowRecord::LIVE,
             shifts: 0x7a,
             server_window: 9,
             syn_timestamp: 10,

@@ -219,7 +219,7 @@ impl FlowTable {
         let i = direction.index();
         record.packets[i] -= 1;
         record.bytes[i] -= u64::from(segment.wire_length);
-        record.live = false;
+        record.bits &= !FlowRecord::LIVE;
         self.challengers.remove(&flow);
         let records = &self.records;
         if let Ok(entry) = self.index.find_entry(hash, |i| records[*i as usize].key == key) {
@@ -324,10 +324,9 @@ impl FlowTable {
             state: FlowState::Silent,
             client_is_low,
             direction_known: known,
-            live: true,
             folded: false,
             syn_maker: SynMaker::Unknown,
-            bits: 0,
+            bits: FlowRecord::LIVE,
             shifts: 0xff,
             server_window: 0,
             syn_timestamp: 0,
@@ -406,7 +405,7 @@ impl FlowTable {
         let mut idle: Vec<(Timestamp, u32)> = (0..self.records.len() as u32)
             .filter(|i| {
                 let r = &self.records[*i as usize];
-                r.live && !matches!(r.state, FlowState::Tracked(_))
+                r.is_live() && !matches!(r.state, FlowState::Tracked(_))
             })
             .map(|i| (self.records[i as usize].last, i))
             .collect();
@@ -419,7 +418,7 @@ impl FlowTable {
         idle.sort_unstable();
         for (_, i) in idle {
             let record = &mut self.records[i as usize];
-            record.live = false;
+            record.bits &= !FlowRecord::LIVE;
             record.heads = None;
             self.challengers.remove(&i);
             let key = record.key;
@@ -434,7 +433,7 @@ impl FlowTable {
 
     /// Takes up a record that was kept; one that is live takes the place of another with the same endpoints.
     pub(crate) fn adopt(&mut self, record: FlowRecord) -> u32 {
-        let (key, live) = (record.key, record.live);
+        let (key, live) = (record.key, record.is_live());
         if live && self.index.len() >= self.max_flows {
             self.evict();
         }
@@ -445,7 +444,7 @@ impl FlowTable {
             let records = &self.records;
             if let Ok(entry) = self.index.find_entry(hash, |i| records[*i as usize].key == key) {
                 let (before, _) = entry.remove();
-                self.records[before as usize].live = false;
+                self.records[before as usize].bits &= !FlowRecord::LIVE;
             }
             let (records, seeds) = (&self.records, &self.seeds);
             self.index.insert_unique(hash, flow, |i| seeds.hash(&records[*i as usize].key));
