@@ -228,6 +228,11 @@ impl Assembler {
     /// Takes the payload of one segment and hands on what is in order now. Returns whether it brought only bytes that
     /// were there already, all the same.
     pub fn push(&mut self, piece: Piece<'_>, sink: &mut impl FnMut(Event<'_>)) -> bool {
+        self.push_with(piece, false, sink)
+    }
+
+    /// [`push`](Self::push) of a segment whose payload was captured whole, with the FIN that stands after it.
+    pub(super) fn push_with(&mut self, piece: Piece<'_>, fin: bool, sink: &mut impl FnMut(Event<'_>)) -> bool {
         let wire = u64::from(piece.wire_length).max(piece.payload.len() as u64);
         let anchor = self.anchored(piece.seq);
         let Some(position) = self.placed(anchor, piece.seq, wire as u32) else {
@@ -250,10 +255,16 @@ impl Assembler {
             return false;
         }
         let mut again = false;
+        if fin {
+            self.fin = self.fin.max(Some(end));
+        }
         if self.start.is_some() && self.next == position && self.holes.is_empty() {
             self.hand_on(piece.payload, piece.time, piece.packet, sink);
+            if fin {
+                self.finish_at_fin();
+            }
         } else {
-            again = self.place(&piece, position, end, sink);
+            again = self.place(&piece, position, end, fin, sink);
         }
         self.cut(end, position.saturating_add(wire));
         self.hold_back(sink);
@@ -287,7 +298,14 @@ impl Assembler {
     }
 
     /// Places a segment that is not simply the next one. Returns whether it brought nothing new.
-    fn place(&mut self, piece: &Piece<'_>, position: u64, end: u64, sink: &mut impl FnMut(Event<'_>)) -> bool {
+    fn place(
+        &mut self,
+        piece: &Piece<'_>,
+        position: u64,
+        end: u64,
+        fin: bool,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> bool {
         let mut verdict = Verdict::default();
         let mut at = position;
         if let Some(start) = self.start.filter(|start| at < *start) {
@@ -297,7 +315,12 @@ impl Assembler {
         let part = |from: u64, to: u64| {
             piece.payload.get((from - position) as usize..(to - position) as usize).unwrap_or_default()
         };
-        let behind = if self.start.is_some() { self.next.min(end) } else { 0 };
+        let behind = match self.start {
+            // The FIN takes the position after the last byte.
+            Some(_) if self.finished => end,
+            Some(_) => self.next.min(end),
+            None => 0,
+        };
         if at < behind {
             self.compare_old(at, part(at, behind), piece.packet, &mut verdict, sink);
             at = behind;
@@ -312,12 +335,17 @@ impl Assembler {
                 self.holes.compare(at, &held, &mut compare);
                 self.hand_on(&held.bytes, held.time, held.packet, sink);
                 verdict.other = true;
+                if fin {
+                    self.finish_at_fin();
+                }
             } else {
-                verdict.other |= self.holes.insert(at, held, false, &mut compare);
+                verdict.other |= self.holes.insert(at, held, fin, &mut compare);
             }
             for pending in found {
                 self.tell(Some(pending), sink);
             }
+        } else if fin && self.start.is_some() && self.next == end {
+            self.finish_at_fin();
         }
         let again = verdict.same > 0 && !verdict.other;
         self.counters.duplicates += u64::from(again);

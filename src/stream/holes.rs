@@ -3,11 +3,11 @@
 //! Which bytes stay where held segments overlap is decided as Linux decides it for its out-of-order queue: a segment
 //! whose bytes are all there is dropped; one that begins where a held one begins and reaches further takes its place;
 //! one that begins earlier and covers others takes theirs; where two overlap in part, the one that begins earlier counts.
-//! A segment that begins where a held one ends becomes part of it, and they are one segment from then on.
-
-use std::collections::BTreeMap;
+//! A segment that begins where a held one ends becomes part of it, and they are one segment from then on. All of this is
+//! decided by the nodes that the search for its place in the tree meets, so the tree is the kernel's too.
 
 use super::PacketRef;
+use super::tree::{LEFT, NONE, RIGHT, Tree};
 use crate::time::Timestamp;
 
 /// Bytes of one packet.
@@ -37,25 +37,45 @@ impl Run {
 /// Bytes that were found twice: position, the bytes that stay, their packet, the others, their packet.
 pub(super) type Compare<'a> = dyn FnMut(u64, &[u8], PacketRef, &[u8], PacketRef) + 'a;
 
+/// A run and where it begins.
+#[derive(Debug)]
+struct Placed {
+    start: u64,
+    run: Run,
+}
+
+impl Placed {
+    fn end(&self) -> u64 {
+        self.run.end(self.start)
+    }
+}
+
 /// Held segments by position.
 ///
-/// Invariants: both the starts and the ends of runs ascend; `held` is the sum of the lengths of all parts, `parts` their
-/// number.
-#[derive(Debug, Default)]
+/// Invariants: the starts of runs ascend; `held` is the sum of the lengths of all parts, `parts` their number; `last` is
+/// the last run.
+#[derive(Debug)]
 pub(super) struct Holes {
-    runs: BTreeMap<u64, Run>,
+    runs: Tree<Placed>,
+    last: u32,
     held: usize,
     parts: usize,
 }
 
+impl Default for Holes {
+    fn default() -> Self {
+        Holes { runs: Tree::default(), last: NONE, held: 0, parts: 0 }
+    }
+}
+
 impl Holes {
-    /// What one part costs beside its bytes, in bytes: its share of a tree node that is half full, and the allocator's
-    /// rounding. It keeps streams of one-byte segments from costing a hundred times what is counted.
+    /// What one part costs beside its bytes, in bytes: its share of a tree node, and the allocator's rounding. It keeps
+    /// streams of one-byte segments from costing a hundred times what is counted.
     pub(super) const COST: usize = 128;
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.runs.is_empty()
+        self.runs.root() == NONE
     }
 
     /// Runs held, each with a hole in front of it, or with the overlap of another run.
@@ -76,17 +96,17 @@ impl Holes {
     /// Position of the first byte held.
     #[inline]
     pub(super) fn first(&self) -> Option<u64> {
-        self.runs.first_key_value().map(|(start, _)| *start)
+        self.runs.get(self.runs.first()).map(|placed| placed.start)
     }
 
     /// Where the last run ends, its FIN included: the right edge of the last block that is acknowledged selectively.
     pub(super) fn end(&self) -> Option<u64> {
-        self.runs.last_key_value().map(|(start, run)| run.end(*start))
+        self.runs.get(self.last).map(Placed::end)
     }
 
     /// When the first part held was seen.
     pub(super) fn first_time(&self) -> Option<Timestamp> {
-        self.runs.first_key_value().and_then(|(_, run)| run.parts.first()).map(|held| held.time)
+        self.runs.get(self.runs.first()).and_then(|placed| placed.run.parts.first()).map(|held| held.time)
     }
 
     /// Holds a segment, as far as its bytes are new; `compare` is told of bytes that were held already. Returns whether
@@ -96,59 +116,101 @@ impl Holes {
         if end == start {
             return false;
         }
-        let before = self.runs.range(..=start).next_back().map(|(s, run)| (*s, run.end(*s)));
-        match before {
-            Some((s, e)) if start < e => {
-                if end <= e {
-                    self.overlap(s, start, &held, false, compare);
+        let last_end = self.end();
+        if last_end == Some(start) {
+            self.join(self.last, start, end, held, fin, compare);
+            return true;
+        }
+        let (mut parent, mut side, mut at) = (NONE, LEFT, self.runs.root());
+        if last_end.is_some_and(|last| last < start) {
+            (parent, side, at) = (self.last, RIGHT, NONE);
+        }
+        while let Some(placed) = self.runs.get(at) {
+            let (there, there_end) = (placed.start, placed.end());
+            parent = at;
+            side = usize::from(there <= start);
+            if side == RIGHT && start < there_end {
+                if end <= there_end {
+                    self.overlap(at, start, &held, false, compare);
                     return false;
                 }
-                self.overlap(s, start, &held, s == start, compare);
-                if s == start {
-                    self.remove(s);
+                self.overlap(at, start, &held, there == start, compare);
+                if there == start {
+                    self.replace(at, held, fin);
+                    self.supersede(at, end, compare);
+                    return true;
                 }
-            }
-            Some((s, e)) if start == e => {
-                self.supersede(start, end, &held, compare);
-                let run = self.runs.entry(s).or_default();
-                run.length += held.bytes.len() as u64;
-                run.fin |= fin;
-                self.held += held.bytes.len();
-                if !held.bytes.is_empty() {
-                    self.parts += 1;
-                    run.parts.push(held);
-                }
+            } else if start == there_end {
+                self.join(at, start, end, held, fin, compare);
                 return true;
             }
-            _ => {}
+            at = self.runs.child(at, side);
         }
-        self.supersede(start, end, &held, compare);
         self.held += held.bytes.len();
         let length = held.bytes.len() as u64;
         let parts = if held.bytes.is_empty() { Vec::new() } else { vec![held] };
         self.parts += parts.len();
-        self.runs.insert(start, Run { parts, length, fin });
+        let at = self.runs.link(parent, side, Placed { start, run: Run { parts, length, fin } });
+        self.supersede(at, end, compare);
         true
     }
 
-    /// Compares a segment with the runs that begin after it, and removes those that it covers.
-    fn supersede(&mut self, start: u64, end: u64, held: &Held, compare: &mut Compare<'_>) {
-        while let Some((&s, run)) = self.runs.range(start.saturating_add(1)..end).next() {
-            let covered = run.end(s) <= end;
-            self.overlap(s, start, held, true, compare);
-            if !covered {
-                break;
-            }
-            self.remove(s);
+    /// A segment that begins where a run ends becomes part of it. Runs behind that it covers are left, to be stepped over.
+    fn join(&mut self, at: u32, start: u64, end: u64, held: Held, fin: bool, compare: &mut Compare<'_>) {
+        let mut next = self.runs.beside(at, RIGHT);
+        while self.runs.get(next).is_some_and(|placed| placed.start < end) {
+            self.overlap(next, start, &held, true, compare);
+            next = self.runs.beside(next, RIGHT);
+        }
+        let Some(Placed { run, .. }) = self.runs.get_mut(at) else { return };
+        run.length += held.bytes.len() as u64;
+        run.fin |= fin;
+        self.held += held.bytes.len();
+        if !held.bytes.is_empty() {
+            self.parts += 1;
+            run.parts.push(held);
         }
     }
 
-    /// Compares a segment with the bytes of the run at `run`, where they overlap. `wins`: the segment's bytes stay.
-    fn overlap(&self, run: u64, start: u64, held: &Held, wins: bool, compare: &mut Compare<'_>) {
-        let Some(parts) = self.runs.get(&run).map(|r| &r.parts) else { return };
+    /// A segment takes the place of a run that begins where it begins.
+    fn replace(&mut self, at: u32, held: Held, fin: bool) {
+        let Some(Placed { run, .. }) = self.runs.get_mut(at) else { return };
+        self.held = self.held.saturating_sub(run.length as usize) + held.bytes.len();
+        self.parts = self.parts.saturating_sub(run.parts.len()) + usize::from(!held.bytes.is_empty());
+        let length = held.bytes.len() as u64;
+        *run = Run { parts: if length == 0 { Vec::new() } else { vec![held] }, length, fin };
+    }
+
+    /// Compares a new run of one segment with the runs that begin after it, and removes those that it covers.
+    fn supersede(&mut self, at: u32, end: u64, compare: &mut Compare<'_>) {
+        let mut next = self.runs.beside(at, RIGHT);
+        while let Some((start, covered)) = self.runs.get(next).map(|p| (p.start, p.end() <= end)) {
+            if start >= end {
+                break;
+            }
+            if let Some(Placed { start, run }) = self.runs.get(at)
+                && let Some(held) = run.parts.first()
+            {
+                self.overlap(next, *start, held, true, compare);
+            }
+            if !covered {
+                break;
+            }
+            let after = self.runs.beside(next, RIGHT);
+            self.remove(next);
+            next = after;
+        }
+        if next == NONE {
+            self.last = at;
+        }
+    }
+
+    /// Compares a segment with the bytes of a run, where they overlap. `wins`: the segment's bytes stay.
+    fn overlap(&self, at: u32, start: u64, held: &Held, wins: bool, compare: &mut Compare<'_>) {
+        let Some(Placed { start: run_start, run }) = self.runs.get(at) else { return };
         let end = start.saturating_add(held.bytes.len() as u64);
-        let mut at = run;
-        for part in parts {
+        let mut at = *run_start;
+        for part in &run.parts {
             let upto = at.saturating_add(part.bytes.len() as u64);
             let (from, to) = (at.max(start), upto.min(end));
             if from < to {
@@ -167,23 +229,29 @@ impl Holes {
     /// Compares bytes that are handed on at `start`, before anything held is, with the runs that they cover.
     pub(super) fn compare(&self, start: u64, held: &Held, compare: &mut Compare<'_>) {
         let end = start.saturating_add(held.bytes.len() as u64);
-        for (s, _) in self.runs.range(..end) {
-            self.overlap(*s, start, held, true, compare);
+        let mut at = self.runs.first();
+        while self.runs.get(at).is_some_and(|placed| placed.start < end) {
+            self.overlap(at, start, held, true, compare);
+            at = self.runs.beside(at, RIGHT);
         }
     }
 
-    fn remove(&mut self, start: u64) -> Option<Run> {
-        let run = self.runs.remove(&start)?;
-        self.held = self.held.saturating_sub(run.length as usize);
-        self.parts = self.parts.saturating_sub(run.parts.len());
-        Some(run)
+    fn remove(&mut self, at: u32) -> Option<Placed> {
+        if at == self.last {
+            self.last = self.runs.beside(at, LEFT);
+        }
+        let placed = self.runs.remove(at)?;
+        self.held = self.held.saturating_sub(placed.run.length as usize);
+        self.parts = self.parts.saturating_sub(placed.run.parts.len());
+        Some(placed)
     }
 
     /// Takes the first run when it begins at `position` or before: its parts with the bytes before `position` left out,
     /// and whether a FIN follows them. An empty list: all of it lies before `position`.
     pub(super) fn take(&mut self, position: u64) -> Option<(Vec<Held>, bool)> {
-        let start = self.first().filter(|start| *start <= position)?;
-        let run = self.remove(start)?;
+        let first = self.runs.first();
+        self.runs.get(first).filter(|placed| placed.start <= position)?;
+        let Placed { start, run } = self.remove(first)?;
         if run.end(start) <= position {
             return Some((Vec::new(), false));
         }
@@ -202,25 +270,25 @@ impl Holes {
 
     /// Drops the part that lies farthest ahead; returns its length in bytes.
     pub(super) fn drop_last(&mut self) -> u64 {
-        let Some(mut entry) = self.runs.last_entry() else { return 0 };
-        let run = entry.get_mut();
+        let Some(Placed { run, .. }) = self.runs.get_mut(self.last) else { return 0 };
         run.fin = false;
         let dropped = run.parts.pop().map_or(0, |part| {
             self.parts = self.parts.saturating_sub(1);
             part.bytes.len() as u64
         });
         run.length -= dropped;
+        let empty = run.parts.is_empty();
         self.held = self.held.saturating_sub(dropped as usize);
-        if run.parts.is_empty() {
-            entry.remove();
+        if empty {
+            self.remove(self.last);
         }
         dropped
     }
 
     /// Drops FINs that stand alone in front of what is held.
     pub(super) fn drop_bare_fins(&mut self) {
-        while let Some(entry) = self.runs.first_entry().filter(|e| e.get().parts.is_empty()) {
-            entry.remove();
+        while self.runs.get(self.runs.first()).is_some_and(|placed| placed.run.parts.is_empty()) {
+            self.remove(self.runs.first());
         }
     }
 
@@ -316,6 +384,16 @@ mod tests {
             }
             assert_eq!(drained(holes, 10), expected, "{sent:?}");
         }
+    }
+
+    #[test]
+    fn the_shape_of_the_tree_decides_which_run_a_segment_joins() {
+        // The run at 9 is the root: the segment at 17 meets it first, joins it, and counts before the run at 12.
+        let mut holes = Holes::default();
+        for (start, bytes) in [(7, "a"), (12, "XXXXXXXXXX"), (9, "bcdefghi"), (17, "jkl")] {
+            hold(&mut holes, start, bytes.as_bytes());
+        }
+        assert_eq!(drained(holes, 7), "a.bcdefghijklXX");
     }
 
     #[test]

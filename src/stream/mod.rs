@@ -14,6 +14,7 @@ mod record_codec;
 mod sequence;
 mod snaplen_cuts;
 mod table;
+mod tree;
 
 pub use activity::Activity;
 pub use assembler::{Assembler, AssemblerLimits, HOLD_BACK_BYTES, HOLD_BACK_SEGMENTS};

@@ -91,6 +91,7 @@ pub struct Refused {
 #[derive(Debug)]
 struct Doubted {
     seq: u32,
+    ack: Option<u32>,
     bytes: Box<[u8]>,
     wire_length: u32,
     fin: bool,
@@ -188,11 +189,11 @@ impl Stream {
             established: record.isn(Direction::ToServer).is_none() || answered && (spoken || !to_server),
             acknowledged: None,
             edge: None,
-            confirmed: None,
+            confirmed: record.isn(direction.reverse()).filter(|_| answered).map(|n| n.wrapping_add(1)),
             recent: (to_server && record.syn_timestamp != 0).then_some(record.syn_timestamp),
             timestamps: record.bits & FlowRecord::TIMESTAMPS != 0,
             sack: record.bits & FlowRecord::SACK != 0,
-            closed: false,
+            closed: record.rst.iter().any(|t| t.get().is_some()),
             ended: None,
             offloads: false,
             doubted: Vec::new(),
@@ -264,6 +265,11 @@ impl Stream {
         if s.flags.syn() {
             return if s.wire_length > 0 { Ruling::Doubt(Refusal::Control) } else { Ruling::Accept };
         }
+        let acknowledges = |isn: u32| s.flags.ack() && s.ack == isn.wrapping_add(1);
+        if s.flags.rst() && !self.to_server {
+            // SYN_SENT: whoever refuses the SYN acknowledges it.
+            return if back.isn.is_none_or(acknowledges) { Ruling::Reset } else { Ruling::Refuse(Refusal::Control) };
+        }
         let Some(isn) = back.isn else {
             // The receiver sent no SYN that was seen. It did send one if it sent anything else; where it sent nothing,
             // the capture may hold one direction only.
@@ -273,8 +279,7 @@ impl Stream {
                 _ => Ruling::Doubt(Refusal::NotEstablished),
             };
         };
-        let acknowledges = s.flags.ack() && s.ack == isn.wrapping_add(1);
-        if s.flags.ack() && !acknowledges {
+        if s.flags.ack() && !acknowledges(isn) {
             return Ruling::Doubt(Refusal::Acknowledgement);
         }
         if self.is_old_timestamp(s, 0) {
@@ -289,7 +294,10 @@ impl Stream {
             }
         }
         match (s.flags.rst(), s.flags.ack()) {
-            (true, _) => Ruling::Reset,
+            // Since Linux 6.13 only the exact number ends a connection that is not established yet.
+            (true, _) if next == Some(s.seq) => Ruling::Reset,
+            (true, _) => Ruling::Refuse(Refusal::Control),
+            (false, true) if self.closed && s.wire_length > 0 => Ruling::Doubt(Refusal::Closed),
             (false, true) => Ruling::Accept,
             (false, false) => Ruling::Refuse(Refusal::NoAck),
         }
@@ -339,9 +347,10 @@ impl Stream {
             self.assembler.urgent(piece.seq.wrapping_add(u32::from(pointer.max(1)) - 1));
         }
         let seq_after = piece.seq.wrapping_add(piece.wire_length);
-        let before_fin = self.assembler.is_complete();
-        let again = piece.wire_length > 0 && self.assembler.push(piece, sink);
-        if fin && !before_fin {
+        let open = !self.assembler.is_complete();
+        let whole = piece.payload.len() == piece.wire_length as usize;
+        let again = piece.wire_length > 0 && self.assembler.push_with(piece, fin && whole && open, sink);
+        if fin && open && (piece.wire_length == 0 || !whole) {
             self.assembler.fin(seq_after);
         }
         again
@@ -356,6 +365,7 @@ impl Stream {
             self.doubted_bytes += s.payload.len();
             self.doubted.push(Doubted {
                 seq,
+                ack: s.flags.ack().then_some(s.ack),
                 bytes: s.payload.into(),
                 wire_length: s.wire_length,
                 fin: s.flags.fin(),
@@ -369,10 +379,18 @@ impl Stream {
     }
 
     /// Hands on what was doubted and is proven by the acknowledgement, then lets go what it has overtaken. At the end of
-    /// a capture without any acknowledgement (`finally`), what nothing else contradicts is taken as well.
-    fn settle(&mut self, finally: bool, refused: &mut Vec<Refused>, direction: Direction, sink: &mut impl FnMut(Event<'_>)) {
-        let Some(acknowledged) = self.acknowledged.or(finally.then_some(0)) else { return };
-        let mut rest = Vec::new();
+    /// a capture without any acknowledgement (`finally`), what nothing else contradicts is taken as well. Returns what the
+    /// last segment that was proven acknowledges.
+    fn settle(&mut self, finally: bool, refused: &mut Vec<Refused>, direction: Direction, sink: &mut impl FnMut(Event<'_>)) -> Option<u32> {
+        let acknowledged = self.acknowledged.or(finally.then_some(0))?;
+        let (mut rest, mut answered) = (Vec::new(), None);
+        // Whoever acknowledges bytes that it was sent after its end had not ended: all that was doubted for that comes
+        // first, in the order in which it came.
+        let lives = |d: &Doubted| d.reason == Refusal::Closed && self.lacks(d, acknowledged);
+        if self.doubted.iter().any(lives) {
+            self.closed = false;
+            self.doubted.sort_by_key(|d| d.reason != Refusal::Closed);
+        }
         for d in std::mem::take(&mut self.doubted) {
             let end = d.seq.wrapping_add(d.wire_length).wrapping_add(u32::from(d.fin));
             let unseen = finally && self.acknowledged.is_none();
@@ -380,15 +398,13 @@ impl Stream {
                 d.reason,
                 Refusal::Checksum | Refusal::NotEstablished | Refusal::Acknowledgement | Refusal::Closed
             );
-            let needed = match self.assembler.expected() {
-                Some(next) => before(next, acknowledged) && !before(acknowledged, end) && before(next, end),
-                None => !before(acknowledged, end),
-            };
+            let needed = self.lacks(&d, acknowledged) || d.reason == Refusal::Closed && !self.closed;
             let proven = d.reason != Refusal::Control || d.wire_length > 0;
             if needed && !unseen && proven || unseen && plausible {
                 self.doubted_bytes -= d.bytes.len();
                 self.offloads |= d.reason == Refusal::Checksum && !unseen;
-                let Doubted { seq, bytes, wire_length, fin, urgent, time, packet, .. } = d;
+                let Doubted { seq, ack, bytes, wire_length, fin, urgent, time, packet, .. } = d;
+                answered = ack.or(answered);
                 self.take(Piece { seq, payload: &bytes, wire_length, time, packet }, fin, urgent, sink);
             } else if finally || !before(acknowledged, end) {
                 self.doubted_bytes -= d.bytes.len();
@@ -403,6 +419,14 @@ impl Stream {
             }
         }
         self.doubted = rest;
+        answered
+    }
+
+    /// Whether the receiver acknowledged all of a doubted segment, and some of its bytes are not there without it.
+    fn lacks(&self, d: &Doubted, acknowledged: u32) -> bool {
+        let end = d.seq.wrapping_add(d.wire_length).wrapping_add(u32::from(d.fin));
+        let missing = self.assembler.expected().is_none_or(|next| before(next, acknowledged) && before(next, end));
+        missing && !before(acknowledged, end)
     }
 
     fn refuse(&mut self, reason: Refusal, bytes: u32) {
@@ -487,15 +511,14 @@ impl Conversation {
         if s.flags.syn() && !bad_checksum {
             stream.open(s);
         }
-        if s.flags.syn() && s.flags.ack() {
-            self.learn(record);
-        }
         let [a, b] = &mut self.streams;
         let (stream, back) = if direction == Direction::ToServer { (a, b) } else { (b, a) };
         let seq = s.seq.wrapping_add(u32::from(s.flags.syn()));
         let mut again = s.wire_length == 0;
         let ruling = stream.rule(s, back, bad_checksum);
-        if matches!(ruling, Ruling::Accept | Ruling::Old | Ruling::Doubt(Refusal::Closed))
+        // Of a client that goes on after its RST the server tells: it answers, or it does not.
+        if direction == Direction::ToClient
+            && matches!(ruling, Ruling::Accept | Ruling::Old | Ruling::Doubt(Refusal::Closed))
             && stream.ended.take_if(|ended| ended.is_contradicted_by(s, time)).is_some()
         {
             outcome.undoes_close = true;
@@ -549,13 +572,20 @@ impl Conversation {
                 }
             }
         }
-        let speaks = matches!(ruling, Ruling::Accept | Ruling::Old | Ruling::Doubt(Refusal::Acknowledgement | Refusal::Closed));
+        let speaks = matches!(ruling, Ruling::Accept | Ruling::Old | Ruling::Doubt(Refusal::Closed));
         stream.speaks(s, seq, back, speaks);
+        let (answers, shakes) = (s.flags.syn() && s.flags.ack() && outcome.accepted, direction == Direction::ToClient);
         if !back.doubted.is_empty() {
-            back.settle(false, &mut self.refused, direction.reverse(), &mut |e| sink(direction.reverse(), e));
+            let reverse = direction.reverse();
+            if let Some(ack) = back.settle(false, &mut self.refused, reverse, &mut |e| sink(reverse, e)) {
+                stream.heard(ack, 0);
+            }
         }
         outcome.duplicate = copy && again;
         stream.duplicates += u64::from(outcome.duplicate);
+        if answers && shakes {
+            self.learn(record);
+        }
         outcome
     }
 
@@ -565,7 +595,10 @@ impl Conversation {
             stream.shift = record.shift(direction).unwrap_or(LARGEST_SHIFT);
             stream.timestamps = record.bits & FlowRecord::TIMESTAMPS != 0;
             stream.sack = record.bits & FlowRecord::SACK != 0;
+            stream.confirmed = stream.confirmed.or(record.isn(direction.reverse()).map(|n| n.wrapping_add(1)));
         }
+        // The client that took the SYN-ACK reads from then on.
+        self.streams[1].established = true;
     }
 
     /// The end of the capture or of the flow.

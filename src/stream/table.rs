@@ -532,6 +532,10 @@ fn note_control(
             direction = sender;
         }
         record.direction_known = true;
+        if direction != sender {
+            // A client sends no SYN-ACK, and a listener no SYN.
+            return direction;
+        }
         let i = direction.index();
         let reborn = flags.ack() && record.bytes == [0, 0] && record.isn_seen(1) && record.isns[1] != segment.seq;
         if !record.isn_seen(i) || reborn {
