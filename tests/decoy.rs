@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rdzvscope::decoy::{Bounds, Decoy, Entry, ListenerRole, Summary};
-use rdzvscope::prescan::Host;
+use rdzvscope::api::decoy::{Bounds, Decoy, Entry, ListenerRole, Summary};
+use rdzvscope::api::prescan::Host;
 
 /// A decoy on a thread of its own.
 struct Stage {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use assert_cmd::cargo::CommandCargoExt;
-use rdzvscope::prescan::{Act, Case, Fleet, Grade, Host, Matrix, Plan, ProbeFile, Profile, advise, pytorch};
-use rdzvscope::protocol::tcpstore::server::Backend;
+use rdzvscope::api::prescan::{Act, Case, Fleet, Grade, Host, Matrix, Plan, ProbeFile, Profile, advise, pytorch};
+use rdzvscope::api::protocol::tcpstore::server::Backend;
 use serde_json::Value;
 
 fn prescan(arguments: &[&str]) -> Output {

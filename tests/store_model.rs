@@ -16,8 +16,8 @@ mod properties;
 #[path = "store_model/traces.rs"]
 mod traces;
 
-use rdzvscope::protocol::tcpstore::release::Release;
-use rdzvscope::protocol::tcpstore::server::{Action, Backend, ConnectionId, Server};
+use rdzvscope::api::protocol::tcpstore::release::Release;
+use rdzvscope::api::protocol::tcpstore::server::{Action, Backend, ConnectionId, Server};
 
 /// A recorded file.
 fn load(name: &str) -> serde_json::Value {

@@ -1,7 +1,6 @@
 //! Where alerts go: a command, a file of JSON lines, syslog, the journal.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -145,7 +144,7 @@ impl Alerts {
 
 /// Appends a line. One that a process killed in the middle left half is ended first.
 fn append(path: &Path, document: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let mut file = crate::disk::private().read(true).append(true).create(true).open(path)?;
     let mut line = String::with_capacity(document.len() + 2);
     if file.metadata()?.len() > 0 {
         let mut last = [0u8];

@@ -149,9 +149,10 @@ pub fn write_metrics(path: &Path, text: &str) -> io::Result<()> {
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     // Not .prom: the collector reads all files that end so.
-    hidden.push(".new");
+    hidden.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(hidden);
-    let mut file = File::create(&new)?;
+    let _ = std::fs::remove_file(&new);
+    let mut file = File::create_new(&new)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
     file.write_all(text.as_bytes())?;
     drop(file);

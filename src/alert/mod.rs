@@ -9,8 +9,7 @@ mod syslog;
 mod window;
 
 pub use deliver::{Alerts, Receiver};
-pub use fields::Fields;
 pub use journal::JOURNAL_SOCKET;
 pub use metrics::{Gauges, render, write_metrics};
-pub use suppress::{SuppressError, SuppressFile, Suppressions};
+pub use suppress::SuppressFile;
 pub use syslog::SYSLOG_SOCKET;

@@ -8,13 +8,14 @@ use super::jobs::{self, Discovered};
 use super::kills::ClockNotes;
 use super::merge_hosts::{name_machines, once, refused, shared_paths};
 use super::options::Options;
+use super::protocols::{self, Listeners};
 use super::reading::{RECORD_BYTES, ROUNDS, Reading};
 use super::run::{
     Analysis, AnalysisInput, Kills, conclude, corrected_captures, drop_copies, learn_hosts, tell_of_hosts,
 };
 use super::scan::{ScanCounters, ScanOptions, SetObservations, SetScan};
 use super::sets::{Capture, PacketSource, ReadCapture, Set, own_address};
-use super::{codec, dedup, host_lists, logs, network};
+use super::{codec, host_lists, logs};
 use crate::capture::Summary;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
@@ -57,6 +58,8 @@ pub struct StoredSet {
     pub counters: ScanCounters,
     /// Packets that could not be read, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// Records that are damaged.
+    pub damaged: u64,
 }
 
 /// A log, as far as it was read and kept.
@@ -91,6 +94,8 @@ pub struct Stored {
     pub refused: Vec<(String, String)>,
     /// What is to be said of how this came together.
     pub notes: Vec<String>,
+    /// What is lost of it, in words: trouble, whatever else is said.
+    pub lost: Vec<String>,
 }
 
 /// Conclusions from what was kept.
@@ -107,7 +112,7 @@ pub(super) fn scan_options(options: &Options, sets: usize) -> ScanOptions {
     let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / sets.max(1);
     ScanOptions {
         ports: options.ports.clone(),
-        nccl_ports: options.nccl_ports.clone(),
+        named: protocols::named_ports(options),
         only: None,
         max_flows: (memory / 4 * 3 / RECORD_BYTES).max(1024),
         max_tracked_bytes: (memory / 4).max(1 << 22),
@@ -195,8 +200,7 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
         sets,
         read,
         lessons: Discovered::default(),
-        stores: BTreeSet::new(),
-        nccl: BTreeSet::new(),
+        listeners: Listeners::new(),
         notes: Vec::new(),
         again: false,
         scan: scan.clone(),
@@ -205,13 +209,11 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
     let mut wanted: BTreeMap<i64, BTreeSet<Endpoint>> = BTreeMap::new();
     for _ in 0..ROUNDS {
         reading.lessons = jobs::lessons(&reading.sets, &reading.names);
-        let stores = dedup::listeners(&reading.sets, options, &reading.lessons);
-        let nccl = network::endpoints(&reading, options);
-        if stores == reading.stores && nccl == reading.nccl {
+        let found = protocols::listeners(&reading, options);
+        if found == reading.listeners {
             break;
         }
-        reading.stores = stores;
-        reading.nccl = nccl;
+        reading.listeners = found;
         wanted.clear();
         for (number, (_, i)) in by_first.iter().enumerate() {
             let Some(set) = stored.sets.get(*i) else { continue };
@@ -231,15 +233,23 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
             some.join(", ")
         ));
     }
-    if stored.damaged > 0 {
-        reading.notes.push(format!("{} batches of kept segments are damaged: what they held is lost", stored.damaged));
+    let records: u64 = stored.sets.iter().map(|s| s.damaged).sum();
+    if records > 0 {
+        stored.lost.push(format!("{records} kept flow records are damaged: what they held is lost"));
     }
+    if stored.damaged > 0 {
+        let text = format!("{} batches of kept segments are damaged: what they held is lost", stored.damaged);
+        stored.lost.push(text);
+    }
+    reading.notes.extend(stored.lost.iter().cloned());
     reading.notes.append(&mut stored.notes);
     let mut told = ClockNotes::default();
     corrected_captures(&mut reading, options, &mut told);
     let front =
         AnalysisInput { reading, logs, kills: Kills::of(sightings), log_days, told, pruned: None, stopped: false };
-    let analysis = conclude(options, front);
+    let mut analysis = conclude(options, front);
+    analysis.trouble |= !stored.lost.is_empty();
+    analysis.lost = stored.lost;
     Concluded { analysis, wanted: wanted.into_iter().collect() }
 }
 
@@ -267,11 +277,13 @@ fn observations(
 
 fn feed(blob: &[u8], scan: &mut SetScan, renumber: &impl Fn(u32) -> Option<u32>) -> bool {
     codec::unpack(blob, &mut |mut s| {
-        let Some(capture) = renumber(s.packet.capture) else { return };
-        s.packet.capture = capture;
-        if s.opens.as_mut().is_none_or(|r| r.renumber(renumber)) {
-            s.replay(scan);
+        if let Some(capture) = renumber(s.packet.capture) {
+            s.packet.capture = capture;
+            if s.opens.as_mut().is_none_or(|r| r.renumber(renumber)) {
+                s.replay(scan);
+            }
         }
+        true
     })
 }
 
@@ -284,10 +296,9 @@ fn promote(
     renumber: &impl Fn(u32) -> Option<u32>,
 ) -> BTreeSet<Endpoint> {
     let Some(set) = reading.sets.get(number) else { return BTreeSet::new() };
-    let mut wanted: HashSet<Endpoint> = dedup::missed(set, &reading.stores);
-    wanted.extend(network::missed(set, &reading.nccl));
-    let lost: BTreeSet<Endpoint> = wanted.iter().copied().filter(|e| !stored.promoted.contains(e)).collect();
-    wanted.retain(|e| stored.promoted.contains(e));
+    let mut wanted = protocols::missed(set, &reading.listeners);
+    let lost: BTreeSet<Endpoint> = wanted.keys().copied().filter(|e| !stored.promoted.contains(e)).collect();
+    wanted.retain(|e, _| stored.promoted.contains(e));
     if wanted.is_empty() {
         return lost;
     }
@@ -305,7 +316,7 @@ fn promote(
 /// How many batches of segments cannot be unpacked.
 pub fn damaged_batches(stored: &Stored) -> u64 {
     let blobs = stored.sets.iter().flat_map(|s| s.segments.iter().chain(&s.late));
-    blobs.filter(|b| !codec::unpack(b, &mut |_| {})).count() as u64
+    blobs.filter(|b| !codec::unpack(b, &mut |_| true)).count() as u64
 }
 
 /// A record as a row: its first packet, by which it is known, and its bytes.
@@ -349,6 +360,7 @@ pub fn late_of_kept(
             if captures.contains(&s.packet.capture) && of_theirs {
                 s.put(batches.entry(s.packet.capture).or_default());
             }
+            true
         });
     }
     batches.into_iter().map(|(c, b)| Ok((c, codec::pack(&b)?))).collect()

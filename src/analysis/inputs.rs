@@ -205,6 +205,31 @@ fn text_shape(path: &Path) -> Option<Shape> {
     }
 }
 
+/// What a text would be read as, in words, where it lies in a directory that is read; reports of our own repeat words of
+/// logs, and are none.
+pub(super) fn text_of_inputs(path: &Path) -> Option<&'static str> {
+    if !matches!(sniff_path(path).ok()?.kind, Kind::Text) {
+        return None;
+    }
+    let mut head = Vec::new();
+    fs::File::open(path).ok()?.take(64 << 10).read_to_end(&mut head).ok()?;
+    let head = String::from_utf8_lossy(&head);
+    if OWN_REPORTS.iter().any(|begins| head.starts_with(begins)) || head.contains("\nTimes are ") {
+        return None;
+    }
+    Some(match text_shape(path)?.kind() {
+        InputKind::Log => "a log",
+        InputKind::Hosts => "a list of hosts",
+        InputKind::Kubernetes => "a document of Kubernetes",
+        InputKind::Facts => "facts of a host",
+        InputKind::Capture => "a capture",
+    })
+}
+
+/// How reports begin: Markdown, CSV, HTML, JSON, JSON lines. The table has a line that says in which zone its times are.
+const OWN_REPORTS: [&str; 5] =
+    ["### ", "id,rule,severity,", "<!DOCTYPE html>", "{\n  \"schema\": \"rdzvscope", "{\"type\":\"report\""];
+
 /// Lists of events (`kubectl get events -o json`), outputs of Ansible, a journal.
 fn is_document(head: &str) -> bool {
     let has = |words: [&str; 2]| words.iter().all(|w| head.contains(w));

@@ -6,7 +6,8 @@ use super::learn::Knowledge;
 use crate::capture::{Limits, Reader};
 use crate::frame::{Decoder, Frame, Segment};
 use crate::stream::{
-    AssemblerLimits, Conversation, Direction, Event, FlowRecord, FlowState, FlowTable, PacketRef, PortSet, StreamCounters,
+    AssemblerLimits, Conversation, Direction, Event, FlowRecord, FlowState, FlowTable, PacketRef, PortSet,
+    StreamCounters,
 };
 use crate::time::Timestamp;
 

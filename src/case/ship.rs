@@ -9,7 +9,7 @@ use super::error::CaseError;
 use super::file::{Case, set_meta};
 use super::write::{FRESH, int};
 use crate::analysis::record_of_row;
-use crate::evidence::{COUNTERS, Entry, FactSet, Kind, flow_key, hosts_key, key_of, pieces};
+use crate::evidence::{COUNTERS, Entry, FactSet, Kind, Oversize, flow_key, hosts_key, key_of, pieces};
 use crate::time::Timestamp;
 
 /// Under which key a case keeps whether flow records are marked when they change.
@@ -19,6 +19,8 @@ const SEGMENT: &str = "shipped";
 /// Number of the last batch of TCP segments, and of log lines, that was shipped.
 const BATCH: &str = "shipped-batch";
 const PART: &str = "shipped-part";
+/// Under which key a case keeps that all of its evidence was weighed.
+const WEIGHED: &str = "evidence-weighed";
 /// About how much one shipment holds, in packed bytes, and how many flow records.
 const ROOM: usize = 4 << 20;
 const FLOWS: u32 = 20_000;
@@ -300,6 +302,31 @@ impl Case {
     /// SQLite's.
     pub fn evidence(&self) -> Result<FactSet, CaseError> {
         self.evidence_of(None)
+    }
+
+    /// Whether all evidence was weighed when it was taken: earlier versions took whatever came.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn evidence_is_weighed(&self) -> Result<bool, CaseError> {
+        Ok(self.meta(WEIGHED)?.is_some_and(|v| v == "1"))
+    }
+
+    /// Removes evidence that takes more memory than it may; what was removed.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn remove_oversize(&mut self) -> Result<Vec<Oversize>, CaseError> {
+        let oversize = self.evidence()?.oversize();
+        self.transaction("cannot remove evidence", |tx| {
+            let mut remove = tx.prepare("DELETE FROM evidence WHERE origin=?1 AND segment=?2")?;
+            for o in &oversize {
+                remove.execute(params![o.origin, int(o.segment)])?;
+            }
+            drop(remove);
+            set_meta(tx, WEIGHED, "1")
+        })?;
+        Ok(oversize)
     }
 
     /// The same, of one kind only.

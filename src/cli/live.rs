@@ -119,7 +119,7 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     setup.keep(&case)?;
     let options = a.join.options(&setup, arguments)?;
     for path in &a.join.clocks.hosts {
-        let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
+        let content = super::report::list(path)?;
         case.save_hosts(path, &content)?;
     }
     let ports = options.ports.iter().chain(options.nccl_ports.iter()).collect();
@@ -193,7 +193,8 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
 /// Another user, and Landlock.
 fn give_up(a: &Args, alerting: &Alerting) -> anyhow::Result<()> {
     if let Some(directory) = &a.write {
-        std::fs::create_dir_all(directory).map_err(|e| anyhow::anyhow!("{}: cannot make: {e}", directory.display()))?;
+        crate::disk::create_dir_all(directory)
+            .map_err(|e| anyhow::anyhow!("{}: cannot make: {e}", directory.display()))?;
     }
     if let Some(user) = &a.user {
         drop_privileges(user)?;

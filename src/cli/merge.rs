@@ -72,7 +72,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         all.take(path, true)?;
     }
     all.wrong.iter().for_each(|w| complain(w));
-    let mut stored = gather(&all.pile);
+    let facts = if a.common.output.is_evidence() { all.pile.clone() } else { FactSet::default() };
+    let mut stored = gather(all.pile);
     a.common.add_hosts(&mut stored)?;
     let setup = SiteFacts::of_evidence(&stored.setups)?.join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
@@ -80,7 +81,6 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     stored.notes.extend(all.wrong);
     stored.notes.extend(all.remarks);
     let analysis = analyze_stored(&options, stored).analysis;
-    let facts = if a.common.output.is_evidence() { all.pile } else { FactSet::default() };
     a.common.finish(&analysis, &facts, trouble)
 }
 
@@ -96,7 +96,7 @@ impl Joined {
     /// Takes a case, a segment, a directory of these, or lines on standard input.
     fn take(&mut self, path: &Path, named: bool) -> anyhow::Result<()> {
         if path == Path::new("-") {
-            return self.lines("standard input", std::io::stdin().lock());
+            return self.lines(LineReader::new("standard input"), std::io::stdin().lock());
         }
         let failed = |e: std::io::Error| anyhow::anyhow!("{}: cannot read: {e}", path.display());
         if path.is_dir() {
@@ -124,16 +124,21 @@ impl Joined {
             Ok(_) => {}
         }
         if head == *b"SQLite format 3\0" {
-            self.pile.join(Case::open(path, Mode::Read)?.pile()?);
+            let mut facts = Case::open(path, Mode::Read)?.pile()?;
+            let oversize = facts.oversize();
+            facts.remove(&oversize);
+            self.wrong.extend(oversize.iter().map(|o| format!("{}: {o}", shown(path))));
+            self.pile.join(facts);
             return Ok(());
         }
+        let size = std::fs::metadata(path).map_err(failed)?.len();
         let input = BufReader::new(unpacked(path, &crate::capture::Limits::default()).map_err(failed)?);
-        self.lines(&path.to_string_lossy(), input)
+        self.lines(LineReader::new(&path.to_string_lossy()).of_size(size), input)
     }
 
-    fn lines(&mut self, name: &str, mut input: impl std::io::BufRead) -> anyhow::Result<()> {
-        let reader = LineReader::new(name).read(&mut input)?;
-        self.pile.join(reader.pile);
+    fn lines(&mut self, reader: LineReader, mut input: impl std::io::BufRead) -> anyhow::Result<()> {
+        let reader = reader.read(&mut input)?;
+        self.pile.join(reader.facts);
         self.wrong.extend(reader.wrong);
         self.remarks.extend(reader.remarks);
         Ok(())
@@ -144,8 +149,13 @@ impl Joined {
 fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let _lock = Lock::take(path)?;
     let mut case = Case::open(path, Mode::Create)?;
+    if !case.evidence_is_weighed()? {
+        for removed in case.remove_oversize()? {
+            complain(&format!("{}: removed: {removed}", path.display()));
+        }
+    }
     for list in &a.common.join.clocks.hosts {
-        let content = std::fs::read(list).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", list.display()))?;
+        let content = super::report::list(list)?;
         case.save_hosts(list, &content)?;
     }
     let own = SiteFacts::of_case(&case)?.join(a.common.join.setup());

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::exit::Exit;
-use super::output::complain;
+use super::output::{Sink, complain};
 use super::select::{SelectArgs, Selected};
 use crate::analysis::walk;
 use crate::flows::{Align, Columns, Item, KINDS, Keep, MessageLine, Messages, Tongue};
@@ -121,12 +121,12 @@ impl Args {
 
 /// The list in one of its forms.
 enum List {
-    Table(Columns<Box<dyn Write>>),
-    Lines(Box<dyn Write>),
+    Table(Columns<Sink>),
+    Lines(Sink),
 }
 
 impl List {
-    fn new(format: MessageFormat, out: Box<dyn Write>, plain: bool) -> List {
+    fn new(format: MessageFormat, out: Sink, plain: bool) -> List {
         const HEADS: [(&str, Align); 8] = [
             ("TIME", Align::Left),
             ("PACKET", Align::Right),
@@ -146,7 +146,7 @@ impl List {
     fn line(&mut self, text: impl FnOnce() -> serde_json::Result<String>) -> io::Result<()> {
         match self {
             List::Table(_) => Ok(()),
-            List::Lines(out) => writeln!(out, "{}", text().map_err(io::Error::other)?),
+            List::Lines(out) => writeln!(out, "{}", escape::json(text().map_err(io::Error::other)?)),
         }
     }
 
@@ -159,8 +159,8 @@ impl List {
 
     fn finish(self) -> io::Result<()> {
         match self {
-            List::Table(table) => table.finish()?.flush(),
-            List::Lines(mut out) => out.flush(),
+            List::Table(table) => table.finish()?.finish(),
+            List::Lines(out) => out.finish(),
         }
     }
 }

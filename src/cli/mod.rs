@@ -22,6 +22,7 @@ mod oom;
 mod output;
 mod policy;
 mod prescan;
+mod protect;
 mod redact;
 mod report;
 mod select;
@@ -54,6 +55,9 @@ declared lengths, counts or query types are malformed, and joins them to per-hos
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Permissions of files that hold observations, in octal; a directory lets in whoever may read its files
+    #[arg(long, global = true, value_name = "MODE", default_value = "600", value_parser = args::mode, hide_short_help = true)]
+    mode: u32,
 }
 
 #[derive(Subcommand, Debug)]
@@ -95,10 +99,16 @@ enum Command {
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let mut command = command();
     let parsed = command.try_get_matches_from_mut(&arguments);
-    let cli = match parsed.and_then(|m| Cli::from_arg_matches(&m)).map_err(|e| e.format(&mut command)) {
-        Ok(cli) => cli,
+    let parsed = parsed.and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
+    let (cli, matches) = match parsed.map_err(|e| e.format(&mut command)) {
+        Ok(parsed) => parsed,
         Err(e) => return refuse(&e, &arguments),
     };
+    crate::disk::set_mode(cli.mode);
+    if let Err(e) = protect::check(&command, &matches) {
+        output::complain(&e.to_string());
+        return Exit::Trouble.into();
+    }
     let result = match cli.command {
         Command::Analyze(a) => analyze::run(*a, &arguments),
         Command::Messages(a) => messages::run(a),

@@ -1,12 +1,12 @@
 //! Where output goes, and how.
 
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use super::redact::RedactArgs;
+use crate::disk::NewFile;
 use crate::evidence::{FactSet, write_lines};
 use crate::report::Pseudonyms;
 use crate::report::model::Report;
@@ -87,11 +87,11 @@ impl OutputArgs {
         let report = redacted.as_ref().unwrap_or(report);
         match &self.output {
             Some(path) => {
-                let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
-                let mut out = BufWriter::new(file);
-                self.write_to(report, &mut out, false)?;
-                self.write_facts(facts, &mut out).with_context(|| format!("{}: cannot write", shown(path)))?;
-                out.flush().with_context(|| format!("{}: cannot write", shown(path)))
+                let mut out = NewFile::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
+                self.write_to(report, &mut out, false)
+                    .and_then(|()| self.write_facts(facts, &mut out))
+                    .and_then(|()| out.finish())
+                    .with_context(|| format!("{}: cannot write", shown(path)))
             }
             None => {
                 let stdout = io::stdout();
@@ -131,6 +131,51 @@ impl OutputArgs {
             },
             verbose: self.verbose,
             zone: Zone::Utc,
+        }
+    }
+}
+
+/// Where a list goes: standard output, or a file that takes its place once it is whole.
+pub(super) enum Sink {
+    /// Standard output.
+    Standard(BufWriter<io::Stdout>),
+    /// A file.
+    File(NewFile),
+}
+
+impl Sink {
+    /// Standard output, or the file at `path`; and whether that is a terminal.
+    pub(super) fn new(path: Option<&Path>) -> anyhow::Result<(Sink, bool)> {
+        let Some(path) = path else {
+            let out = io::stdout();
+            let terminal = out.is_terminal();
+            return Ok((Sink::Standard(BufWriter::new(out)), terminal));
+        };
+        let file = NewFile::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
+        Ok((Sink::File(file), false))
+    }
+
+    /// Writes what waits; a file takes its place.
+    pub(super) fn finish(self) -> io::Result<()> {
+        match self {
+            Sink::Standard(mut out) => out.flush(),
+            Sink::File(file) => file.finish(),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Standard(out) => out.write(bytes),
+            Sink::File(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Standard(out) => out.flush(),
+            Sink::File(out) => out.flush(),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::args;
 use super::attest::{self, Paper};
 use super::exit::Exit;
 use super::inventory;
-use super::output::{complain, shown};
+use super::output::{Sink, complain, shown};
 use super::policy::PolicyArgs;
 use crate::analysis::Options;
 use crate::prescan::{
@@ -175,8 +175,9 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     if !a.quiet || a.output.is_some() {
         match &a.output {
             Some(path) => {
-                let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
-                write(&a, a.format, &fleet, host, &question, &advice, BufWriter::new(file))?;
+                let (mut file, _) = Sink::new(Some(path))?;
+                write(&a, a.format, &fleet, host, &question, &advice, &mut file)?;
+                file.finish().with_context(|| format!("{}: cannot write", shown(path)))?;
             }
             None => write(&a, a.format, &fleet, host, &question, &advice, BufWriter::new(io::stdout().lock()))?,
         }

@@ -1,15 +1,18 @@
 //! `rdzvscope report`: reports from a case file.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
 
 use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
-use super::output::OutputArgs;
+use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
 use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
+use crate::disk::{SMALL_FILE, read_small};
 use crate::evidence::FactSet;
 use crate::report::model::Report;
 use crate::time::Timestamp;
@@ -33,6 +36,11 @@ pub(super) struct Args {
     since: Option<Timestamp>,
     #[command(flatten)]
     common: Common,
+}
+
+/// The content of a hosts list.
+pub(super) fn list(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_small(path, SMALL_FILE).with_context(|| format!("{}: cannot read", shown(path)))
 }
 
 #[derive(clap::Args, Debug)]
@@ -59,7 +67,9 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
     let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
-    a.common.finish(&analysis, &facts, false)
+    let exit = a.common.finish(&analysis, &facts, false)?;
+    // A case is the only copy of what it holds: what is lost of it is no input that somebody can give again.
+    Ok(if analysis.lost.is_empty() { exit } else { Exit::Trouble })
 }
 
 /// What was no alert stands in the report all the same: it says so.
@@ -95,7 +105,7 @@ impl Common {
     /// Adds the lists that `--hosts` names.
     pub(super) fn add_hosts(&self, stored: &mut Stored) -> anyhow::Result<()> {
         for path in &self.join.clocks.hosts {
-            let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
+            let content = list(path)?;
             stored.hosts.push((path.clone(), content));
         }
         stored.hosts.sort();
@@ -105,6 +115,7 @@ impl Common {
     /// Writes the report; the exit status.
     pub(super) fn finish(&self, analysis: &Analysis, facts: &FactSet, trouble: bool) -> anyhow::Result<Exit> {
         self.output.write_with(&analysis.report, facts, self.output.redact.veil()?.as_ref())?;
+        analysis.lost.iter().for_each(|lost| complain(lost));
         Ok(self.status.exit(&analysis.report, trouble || analysis.trouble, false, false))
     }
 }

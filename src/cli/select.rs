@@ -1,14 +1,10 @@
 //! Arguments that `streams` and `messages` have in common: which captures, which flows of them.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-
-use anyhow::Context;
 
 use super::args;
 use super::flags::MemoryArgs;
-use super::output::{complain, shown};
+use super::output::{Sink, complain};
 use super::redact::RedactArgs;
 use super::stdin_file::StdinFile;
 use crate::analysis::{Knowledge, Options, Totals, learn};
@@ -77,19 +73,8 @@ impl SelectArgs {
     }
 
     /// Where output goes, and whether that is a terminal.
-    pub(super) fn out(&self) -> anyhow::Result<(Box<dyn Write>, bool)> {
-        use std::io::IsTerminal;
-        match &self.output {
-            Some(path) => {
-                let file = File::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
-                Ok((Box::new(BufWriter::new(file)), false))
-            }
-            None => {
-                let out = io::stdout();
-                let terminal = out.is_terminal();
-                Ok((Box::new(BufWriter::new(out)), terminal))
-            }
-        }
+    pub(super) fn out(&self) -> anyhow::Result<(Sink, bool)> {
+        Sink::new(self.output.as_deref())
     }
 }
 

@@ -12,7 +12,7 @@ mod listener_role;
 mod record;
 mod serve;
 
-pub use entry::{Ended, Entry, Summary};
-pub use listener_role::{ListenerRole, PartError};
+pub use entry::{Entry, Summary};
+pub use listener_role::ListenerRole;
 pub use record::Recorder;
-pub use serve::{Bounds, Decoy, DecoyError};
+pub use serve::{Bounds, Decoy};

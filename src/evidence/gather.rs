@@ -25,14 +25,14 @@ pub(crate) const COUNTERS: [&str; 6] =
 type Pieces = BTreeMap<u64, Vec<u8>>;
 
 /// Puts a pile together. Sets are numbered anew, in order of origin and number.
-pub fn gather(pile: &FactSet) -> Stored {
+pub fn gather(facts: FactSet) -> Stored {
     let mut gathered = Stored::default();
-    let mut entries = pile.entries.iter().peekable();
+    let mut entries = facts.entries.into_iter().peekable();
     while let Some(((origin, _, _), _)) = entries.peek() {
         let origin = origin.clone();
-        let mut own: BTreeMap<Kind, Vec<(&str, &Entry)>> = BTreeMap::new();
+        let mut own: BTreeMap<Kind, Vec<(String, Entry)>> = BTreeMap::new();
         while let Some(((_, kind, key), entry)) = entries.next_if(|((o, _, _), _)| *o == origin) {
-            own.entry(*kind).or_default().push((key, entry));
+            own.entry(kind).or_default().push((key, entry));
         }
         One { origin: &origin, own, out: &mut gathered }.gather();
     }
@@ -49,13 +49,13 @@ pub fn gather(pile: &FactSet) -> Stored {
 /// The facts of one origin.
 struct One<'a> {
     origin: &'a str,
-    own: BTreeMap<Kind, Vec<(&'a str, &'a Entry)>>,
+    own: BTreeMap<Kind, Vec<(String, Entry)>>,
     out: &'a mut Stored,
 }
 
 impl One<'_> {
     fn of(&self, kind: Kind) -> impl Iterator<Item = (&str, &Entry)> {
-        self.own.get(&kind).into_iter().flatten().copied()
+        self.own.get(&kind).into_iter().flatten().map(|(key, entry)| (key.as_str(), entry))
     }
 
     fn object(&self, kind: Kind) -> Option<Map<String, Value>> {
@@ -121,14 +121,14 @@ impl One<'_> {
 
     /// Blobs of a kind, put together from their parts: the first numbers of their keys, without part and parts. Besides,
     /// how many lack a part.
-    fn blobs(&self, kind: Kind) -> (BTreeMap<Vec<u64>, Vec<u8>>, u64) {
+    fn blobs(&mut self, kind: Kind) -> (BTreeMap<Vec<u64>, Vec<u8>>, u64) {
         let mut all: BTreeMap<Vec<u64>, (u64, Pieces)> = BTreeMap::new();
-        for (key, entry) in self.of(kind) {
-            let Some(mut numbers) = numbers_of(key) else { continue };
+        for (key, entry) in self.own.remove(&kind).unwrap_or_default() {
+            let Some(mut numbers) = numbers_of(&key) else { continue };
             let (Some(parts), Some(part)) = (numbers.pop(), numbers.pop()) else { continue };
             let place = all.entry(numbers).or_default();
             place.0 = parts;
-            place.1.insert(part, entry.data.clone());
+            place.1.insert(part, entry.data);
         }
         let mut torn = 0;
         let mut whole = BTreeMap::new();
@@ -142,7 +142,7 @@ impl One<'_> {
         (whole, torn)
     }
 
-    fn sets(&self, host: Option<&str>, label: Option<&str>) -> (Vec<StoredSet>, u64) {
+    fn sets(&mut self, host: Option<&str>, label: Option<&str>) -> (Vec<StoredSet>, u64) {
         let mut sets: BTreeMap<u64, StoredSet> = BTreeMap::new();
         let mut damaged = 0;
         for (key, entry) in self.of(Kind::Set) {
@@ -169,9 +169,9 @@ impl One<'_> {
                 error: text("error").map(str::to_string),
             });
         }
-        for (key, entry) in self.of(Kind::Flow) {
-            let number = numbers_of(key).and_then(|n| n.first().copied());
-            match (number, FactSet::record(entry)) {
+        for (key, entry) in self.own.remove(&Kind::Flow).unwrap_or_default() {
+            let number = numbers_of(&key).and_then(|n| n.first().copied());
+            match (number, FactSet::record(&entry)) {
                 (Some(number), Some(record)) => sets.entry(number).or_default().records.push(record),
                 _ => damaged += 1,
             }
@@ -191,7 +191,7 @@ impl One<'_> {
         (sets.into_values().filter(|s| !s.captures.is_empty()).collect(), damaged + torn)
     }
 
-    fn logs(&self, host: Option<&str>) -> (Vec<StoredLog>, u64) {
+    fn logs(&mut self, host: Option<&str>) -> (Vec<StoredLog>, u64) {
         let mut logs: BTreeMap<u64, StoredLog> = BTreeMap::new();
         for (key, entry) in self.of(Kind::Log) {
             let Some(number) = numbers_of(key).and_then(|n| n.first().copied()) else { continue };

@@ -37,10 +37,10 @@ impl<'a, W: Write> Follow<'a, W> {
         Follow { known, number, form, only, out, done: Ok(false) }
     }
 
-    /// Whether the flow was there; or what went wrong.
-    pub fn finish(mut self) -> io::Result<bool> {
-        self.out.flush()?;
-        self.done
+    /// The output, where the flow was there; or what went wrong.
+    pub fn finish(self) -> io::Result<Option<W>> {
+        let seen = self.done?;
+        Ok(seen.then_some(self.out))
     }
 
     fn show(&mut self, direction: Direction, event: Event<'_>) -> io::Result<()> {

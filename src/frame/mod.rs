@@ -11,9 +11,9 @@ mod segment;
 mod tcp;
 mod tunnel;
 
-pub use counters::{Counters, NonTcp, Other, Skip};
+pub use counters::Skip;
 pub use decoder::{Decoder, Frame, Glance, Limits, glance};
-pub use segment::{Flags, Offer, OuterLayer, Segment};
+pub use segment::{Flags, OuterLayer, Segment};
 pub use tcp::{Checksum, verify_checksum};
 
 #[cfg(test)]

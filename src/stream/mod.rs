@@ -18,7 +18,7 @@ mod tree;
 
 pub use activity::Activity;
 pub use assembler::{Assembler, AssemblerLimits, HOLD_BACK_BYTES, HOLD_BACK_SEGMENTS};
-pub use chunk::{Chunk, PacketRef};
+pub use chunk::{Chunk, CompactRef, PacketRef};
 pub use event::{Conflict, Event, GapCause, Piece, StreamCounters};
 pub use receiver::{Conversation, Outcome, Refusal, Refused};
 pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, OptionalTime, SynMaker};

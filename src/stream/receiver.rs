@@ -158,6 +158,8 @@ struct Stream {
     sack: bool,
     /// The receiver's socket is gone, or does not read any more.
     closed: bool,
+    /// The receiver sent a RST.
+    rejected: bool,
     /// How the sender ended it.
     ended: Option<Ended>,
     /// The sender's card fills checksums in.
@@ -177,6 +179,8 @@ impl Stream {
         let to_server = direction == Direction::ToServer;
         // The SYN and an ACK came before: the connection stands, whichever of the two sides speaks first.
         let spoken = record.packets[0] > if to_server { 2 } else { 1 } || record.bytes[1] > 0;
+        // Of a connection that the capture joined midway: its server spoke, and did not merely refuse.
+        let seen = isn.is_none() && record.packets[1] > 0 && record.rst[1].get().is_none();
         Stream {
             to_server,
             assembler,
@@ -186,7 +190,11 @@ impl Stream {
             sent: isn.map(|n| n.wrapping_add(1)),
             largest_window: 0,
             shift: record.shift(direction).unwrap_or(LARGEST_SHIFT),
-            established: record.isn(Direction::ToServer).is_none() || answered && (spoken || !to_server),
+            established: if to_server {
+                spoken && answered || seen
+            } else {
+                answered || record.isn(Direction::ToServer).is_none()
+            },
             acknowledged: None,
             edge: None,
             confirmed: record.isn(direction.reverse()).filter(|_| answered).map(|n| n.wrapping_add(1)),
@@ -194,6 +202,7 @@ impl Stream {
             timestamps: record.bits & FlowRecord::TIMESTAMPS != 0,
             sack: record.bits & FlowRecord::SACK != 0,
             closed: record.rst.iter().any(|t| t.get().is_some()),
+            rejected: record.rst[1 - direction.index()].get().is_some(),
             ended: None,
             offloads: false,
             doubted: Vec::new(),
@@ -316,7 +325,8 @@ impl Stream {
         if !s.flags.ack() {
             return;
         }
-        if self.timestamps && !self.confirmed.is_some_and(|c| before(s.ack, c))
+        if self.timestamps
+            && !self.confirmed.is_some_and(|c| before(s.ack, c))
             && let Some(value) = s.timestamp()
             && !self.acknowledged.is_some_and(|a| before(a, s.seq))
             && self.recent.is_none_or(|recent| value.wrapping_sub(recent) as i32 >= 0)
@@ -381,7 +391,13 @@ impl Stream {
     /// Hands on what was doubted and is proven by the acknowledgement, then lets go what it has overtaken. At the end of
     /// a capture without any acknowledgement (`finally`), what nothing else contradicts is taken as well. Returns what the
     /// last segment that was proven acknowledges.
-    fn settle(&mut self, finally: bool, refused: &mut Vec<Refused>, direction: Direction, sink: &mut impl FnMut(Event<'_>)) -> Option<u32> {
+    fn settle(
+        &mut self,
+        finally: bool,
+        refused: &mut Vec<Refused>,
+        direction: Direction,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Option<u32> {
         let acknowledged = self.acknowledged.or(finally.then_some(0))?;
         let (mut rest, mut answered) = (Vec::new(), None);
         // Whoever acknowledges bytes that it was sent after its end had not ended: all that was doubted for that comes
@@ -393,7 +409,7 @@ impl Stream {
         }
         for d in std::mem::take(&mut self.doubted) {
             let end = d.seq.wrapping_add(d.wire_length).wrapping_add(u32::from(d.fin));
-            let unseen = finally && self.acknowledged.is_none();
+            let unseen = finally && self.acknowledged.is_none() && !self.rejected;
             let plausible = matches!(
                 d.reason,
                 Refusal::Checksum | Refusal::NotEstablished | Refusal::Acknowledgement | Refusal::Closed
@@ -553,7 +569,7 @@ impl Conversation {
                 outcome.rst = true;
                 stream.refuse(Refusal::Control, s.wire_length);
                 keep(&mut self.refused, direction, s, time, packet, Refusal::Control);
-                (stream.closed, back.closed) = (true, true);
+                (stream.closed, back.closed, back.rejected) = (true, true, true);
                 stream.ended = Some(Ended { time, fin: None });
             }
             Ruling::Refuse(reason) => {

@@ -3,12 +3,13 @@
 //! All numbers are little-endian. A record begins with the version of its layout.
 
 use super::record::{FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
-use super::{Direction, PacketRef};
+use super::{CompactRef, Direction, PacketRef};
 use crate::net::{Address, Endpoint};
 use crate::time::Timestamp;
 
-/// Version of the layout.
-const LAYOUT: u8 = 2;
+/// Version of the layout. The first one does not have the client's packet at its end, the second one not what the
+/// handshake settled.
+const LAYOUT: u8 = 3;
 
 /// Reads numbers off the front of bytes; `None` where they end too early.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
@@ -18,12 +19,6 @@ impl<'a> Take<'a> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*head)
-    }
-
-    pub(crate) fn slice(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(head)
     }
 
     pub(crate) fn u8(&mut self) -> Option<u8> {
@@ -78,6 +73,9 @@ fn put_moment(out: &mut Vec<u8>, m: OptionalTime) {
 }
 
 impl FlowRecord {
+    /// Bytes of a record as it is kept.
+    pub(crate) const STORED_BYTES: usize = 158;
+
     /// The record as bytes. The first payload bytes are not among them, nor the slot of a flow that is decoded.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(192);
@@ -106,7 +104,8 @@ impl FlowRecord {
         put_moment(&mut out, self.syn);
         put_moment(&mut out, self.syn_ack);
         put_packet(&mut out, self.first_packet);
-        put_packet(&mut out, self.server_close_packet);
+        put_packet(&mut out, self.server_close_packet());
+        put_packet(&mut out, self.close_packets[0].into());
         out.extend_from_slice(&[self.bits & (Self::TIMESTAMPS | Self::SACK | Self::WATCHED), self.shifts]);
         out.extend_from_slice(&self.server_window.to_le_bytes());
         out.extend_from_slice(&self.syn_timestamp.to_le_bytes());
@@ -149,7 +148,7 @@ impl FlowRecord {
             syn_ack: OptionalTime::NEVER,
             fin: [OptionalTime::NEVER; 2],
             rst: [OptionalTime::NEVER; 2],
-            server_close_packet: PacketRef::default(),
+            close_packets: [CompactRef::default(); 2],
             heads: None,
         };
         for i in [Direction::ToServer.index(), Direction::ToClient.index()] {
@@ -164,9 +163,11 @@ impl FlowRecord {
         r.syn = take.moment()?;
         r.syn_ack = take.moment()?;
         r.first_packet = take.packet()?;
-        r.server_close_packet = take.packet()?;
-        // The first layout did not tell what the handshake had settled.
+        r.close_packets[1] = take.packet()?.into();
         if layout > 1 {
+            r.close_packets[0] = take.packet()?.into();
+        }
+        if layout > 2 {
             r.bits |= take.u8()? & (Self::TIMESTAMPS | Self::SACK | Self::WATCHED);
             r.shifts = take.u8()?;
             r.server_window = take.u16()?;
@@ -177,10 +178,11 @@ impl FlowRecord {
 
     /// Gives the captures that it speaks of other numbers; `false` where one has none.
     pub(crate) fn renumber(&mut self, number: &impl Fn(u32) -> Option<u32>) -> bool {
-        if self.server_close_packet.number > 0
-            && let Some(n) = number(self.server_close_packet.capture)
-        {
-            self.server_close_packet.capture = n;
+        for close in self.close_packets.iter_mut().filter(|c| c.is_set()) {
+            let packet = PacketRef::from(*close);
+            if let Some(capture) = number(packet.capture) {
+                *close = PacketRef { capture, ..packet }.into();
+            }
         }
         match number(self.first_packet.capture) {
             Some(n) => {
@@ -233,12 +235,17 @@ mod tests {
             syn_ack: OptionalTime::NEVER,
             fin: [OptionalTime::NEVER, Timestamp(3).into()],
             rst: [Timestamp(4).into(), OptionalTime::NEVER],
-            server_close_packet: PacketRef { capture: 5, number: 6 },
+            close_packets: [PacketRef { capture: 4, number: 12 }.into(), PacketRef { capture: 5, number: 6 }.into()],
             heads: None,
         };
         let bytes = r.to_bytes();
+        assert_eq!(bytes.len(), FlowRecord::STORED_BYTES);
         let back = FlowRecord::from_bytes(&mut Take(&bytes)).unwrap();
         assert_eq!(format!("{r:?}"), format!("{back:?}"));
+        // What was kept before the client's packet was is read too.
+        let old = [&[1], &bytes[1..bytes.len() - 12]].concat();
+        let back = FlowRecord::from_bytes(&mut Take(&old)).unwrap();
+        assert_eq!((back.client_packet(), back.server_close_packet()), (None, r.server_close_packet()));
         for cut in 0..bytes.len() {
             assert!(FlowRecord::from_bytes(&mut Take(&bytes[..cut])).is_none(), "{cut}");
         }

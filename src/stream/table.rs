@@ -7,8 +7,8 @@ use hashbrown::HashTable;
 
 use crate::frame::{Flags, Glance, Segment};
 use crate::net::Endpoint;
-use crate::stream::PacketRef;
 use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
+use crate::stream::{CompactRef, PacketRef};
 use crate::time::Timestamp;
 
 /// The control bits that change a record's times.
@@ -152,6 +152,9 @@ impl FlowTable {
             record.packets[i] = record.packets[i].saturating_add(1);
             record.bytes[i] += u64::from(segment.wire_length);
             if segment.flags.0 & CONTROL == 0 && record.bits & FlowRecord::WATCHED == 0 {
+                if i == 0 && !record.close_packets[0].is_set() {
+                    record.close_packets[0] = packet.into();
+                }
                 return Found { flow, direction, state: record.state };
             }
             return self.control(flow, direction, segment, time, packet, key, hash, src_is_low);
@@ -172,7 +175,8 @@ impl FlowTable {
         let Some(&flow) = self.index.find(hash, |i| records[*i as usize].key == key) else { return false };
         let record = &mut self.records[flow as usize];
         let unwanted = record.bits & FlowRecord::WATCHED == 0
-            && (record.state == FlowState::Dismissed || record.state == FlowState::Silent && glance.wire_length == 0);
+            && (record.state == FlowState::Dismissed
+                || record.state == FlowState::Silent && glance.wire_length == 0 && record.close_packets[0].is_set());
         if unwanted {
             let i = usize::from(src_is_low != record.client_is_low);
             record.last = record.last.max(time);
@@ -340,7 +344,7 @@ impl FlowTable {
             syn_ack: OptionalTime::NEVER,
             fin: [OptionalTime::NEVER; 2],
             rst: [OptionalTime::NEVER; 2],
-            server_close_packet: PacketRef::default(),
+            close_packets: [CompactRef::default(); 2],
             heads: None,
         };
         let direction = if src_is_low == client_is_low { Direction::ToServer } else { Direction::ToClient };
@@ -382,9 +386,7 @@ impl FlowTable {
         if outcome.undoes_close {
             record.fin[direction.index()] = OptionalTime::NEVER;
             record.rst[direction.index()] = OptionalTime::NEVER;
-            if direction == Direction::ToClient {
-                record.server_close_packet = PacketRef::default();
-            }
+            record.close_packets[direction.index()] = CompactRef::default();
         }
         note_close(record, direction, outcome.fin, outcome.rst, time, packet);
     }
@@ -564,24 +566,20 @@ fn takes(record: &FlowRecord, direction: Direction, segment: &Segment<'_>) -> bo
     if !segment.flags.rst() || record.bytes != [0, 0] || !record.isn_seen(0) {
         return true;
     }
-    let after = |i: usize| segment.seq.wrapping_sub(record.isns[i]) <= 2;
+    let after = |i: usize| {
+        let ahead = segment.seq.wrapping_sub(record.isns[i]);
+        ahead == 1 || ahead == 2 && record.fin[i].get().is_some()
+    };
     match direction {
         Direction::ToServer => after(0),
         Direction::ToClient if record.isn_seen(1) => after(1),
-        Direction::ToClient => !segment.flags.ack() || segment.ack.wrapping_sub(record.isns[0]) <= 2,
+        Direction::ToClient => !segment.flags.ack() || segment.ack.wrapping_sub(record.isns[0]) == 1,
     }
 }
 
-fn note_close(
-    record: &mut FlowRecord,
-    direction: Direction,
-    fin: bool,
-    rst: bool,
-    time: Timestamp,
-    packet: PacketRef,
-) {
+fn note_close(record: &mut FlowRecord, direction: Direction, fin: bool, rst: bool, time: Timestamp, packet: PacketRef) {
     let i = direction.index();
-    let first_close = direction == Direction::ToClient && record.server_closed().is_none();
+    let first_close = record.fin[i].get().is_none() && record.rst[i].get().is_none();
     if fin {
         record.fin[i].first(time);
     }
@@ -589,7 +587,7 @@ fn note_close(
         record.rst[i].first(time);
     }
     if first_close && (fin || rst) {
-        record.server_close_packet = packet;
+        record.close_packets[i] = packet.into();
     }
     if record.has_ended() {
         record.bits |= FlowRecord::WATCHED;
@@ -649,7 +647,7 @@ mod tests {
         assert_eq!((r.isn(Direction::ToServer), r.isn(Direction::ToClient)), (Some(9), Some(5)));
         assert_eq!((r.bytes, r.packets), ([3, 0], [2, 2]));
         assert_eq!(r.server_closed(), Some(at(4).0));
-        assert_eq!(r.server_close_packet.number, 4);
+        assert_eq!(r.server_close_packet().number, 4);
         assert!(r.accepted() && !r.refused());
     }
 

@@ -76,7 +76,7 @@ impl Central {
         let mut taken = Ingested::default();
         self.take(now, stop, &mut taken)?;
         if self.case.is_fresh()? && !stop() {
-            let setups = gather(&self.case.evidence_of(Some(Kind::SiteFacts))?).setups;
+            let setups = gather(self.case.evidence_of(Some(Kind::SiteFacts))?).setups;
             let options = options(&setups).map_err(WatchError::SiteFacts)?;
             let analysis = conclude(&mut self.case, &options, &mut |_, _| {})?;
             let deliver = self.alerts.is_any().then_some(self.alert_on);
@@ -126,7 +126,8 @@ impl Central {
                 if self.case.has_arrived(&file, stat.size, stat.modified)? {
                     continue;
                 }
-                let reader = LineReader::new(&file.to_string_lossy()).read(&mut BufReader::new(input));
+                let reader =
+                    LineReader::new(&file.to_string_lossy()).of_size(stat.size).read(&mut BufReader::new(input));
                 let reader = match reader {
                     Ok(reader) => reader,
                     Err(e @ EvidenceError::Newer { .. }) => return Err(e.into()),
@@ -138,7 +139,7 @@ impl Central {
                 };
                 taken.trouble |= !reader.wrong.is_empty();
                 taken.wrong.extend(reader.wrong);
-                self.case.take_evidence(&reader.pile, (&file, stat.size, stat.modified), now)?;
+                self.case.take_evidence(&reader.facts, (&file, stat.size, stat.modified), now)?;
                 taken.segments += 1;
             }
         }
@@ -164,7 +165,7 @@ pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<FactSet, Wa
     let found = survey(&paths, &options.oom);
     refused.extend(found.refused.iter().map(|(p, e)| (p.to_string_lossy().into_owned(), e.clone())));
     for path in found.hosts.iter().chain(&options.hosts) {
-        match std::fs::read(path) {
+        match crate::disk::read_small(path, crate::disk::SMALL_FILE) {
             Ok(content) => drop(case.save_hosts(path, &content)?),
             Err(e) => refused.push((path.to_string_lossy().into_owned(), format!("cannot read: {e}"))),
         }

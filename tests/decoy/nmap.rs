@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rdzvscope::decoy::Entry;
-use rdzvscope::prescan::{Fleet, Host, Plan, ProbeFile, Profile, nccl, pytorch};
+use rdzvscope::api::decoy::Entry;
+use rdzvscope::api::prescan::{Fleet, Host, Plan, ProbeFile, Profile, nccl, pytorch};
 
 use super::Stage;
 

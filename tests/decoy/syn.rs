@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use assert_cmd::cargo::CommandCargoExt;
-use rdzvscope::prescan::{Fleet, pytorch};
+use rdzvscope::api::prescan::{Fleet, pytorch};
 use serde_json::Value;
 
 use super::crowd::{lines, peak, start};

@@ -2,8 +2,8 @@
 
 #![allow(dead_code)]
 
-use rdzvscope::report::model::*;
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::report::model::*;
+use rdzvscope::api::time::Timestamp;
 
 /// 2026-11-29T11:20:00Z and `seconds` more.
 pub(crate) fn at(seconds: f64) -> Timestamp {

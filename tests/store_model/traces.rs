@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rdzvscope::protocol::tcpstore::server::{Action, ConnectionId, Store, hang_up, open, step};
+use rdzvscope::api::protocol::tcpstore::server::{Action, ConnectionId, Store, hang_up, open, step};
 
 use super::{hex, load, server, unhex};
 

@@ -6,7 +6,7 @@ use super::piece_buffer::{Machine, Need, PieceBuffer};
 use super::proxy::{Proxy, Replies, Requests};
 use super::ras::Ras;
 use super::version::Versions;
-use super::wire::{SOCKET_MAGIC, SocketType, u32_at};
+use super::wire::{SOCKET_MAGIC, SocketType, begins_as_ras_client, u32_at};
 use crate::stream::{Chunk, Direction, PacketRef};
 use crate::time::Timestamp;
 
@@ -214,15 +214,10 @@ impl NcclConnection {
     }
 }
 
-/// The words that a RAS text client begins with, any case.
-fn is_text(first: &[u8]) -> bool {
-    [b"CLIE", b"TIME", b"STAT", b"VERB", b"SET ", b"MONI"].iter().any(|w| first.eq_ignore_ascii_case(*w))
-}
-
 impl Client {
     fn start(framing: Framing, first: &[u8], place: Place, out: &mut dyn FnMut(Event)) -> Client {
         let word = u32_at(first, 0).unwrap_or(0);
-        if framing == Framing::Auto && is_text(first) {
+        if framing == Framing::Auto && begins_as_ras_client(first) != Some(false) {
             return Client::Text;
         }
         let bare = framing == Framing::Bare || framing == Framing::Auto && word <= SMALL;

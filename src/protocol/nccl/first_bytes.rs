@@ -3,7 +3,8 @@
 use super::layout::MAX_RANKS;
 use super::role::Role;
 use super::wire::{
-    ADDRESS_BYTES, COMM_ID_MAGIC, HANDSHAKE_BYTES, SOCKET_MAGIC, address_at, address_is_clean, i32_at, u64_at,
+    ADDRESS_BYTES, COMM_ID_MAGIC, HANDSHAKE_BYTES, SOCKET_MAGIC, address_at, address_is_clean, begins_as_ras_client,
+    i32_at, u64_at,
 };
 
 /// What the first bytes of a client allow.
@@ -47,6 +48,11 @@ pub fn first_bytes(client: &[u8]) -> FirstBytes {
     match bare(client) {
         No => {}
         other => return other,
+    }
+    match begins_as_ras_client(client) {
+        Some(true) => return Nccl { role: Role::Ras, certain: false },
+        None => return NotEnoughBytes,
+        Some(false) => {}
     }
     if client.len() < HANDSHAKE_BYTES {
         return partial(client, NotEnoughBytes);

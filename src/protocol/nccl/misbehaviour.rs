@@ -6,7 +6,7 @@ use super::event::Fault;
 use super::network::{Flow, NcclListener};
 use super::role::Role;
 use super::wire::{HANDSHAKE_BYTES, SocketType};
-use crate::stream::FlowRecord;
+use crate::stream::{FlowRecord, PacketRef};
 use crate::time::Timestamp;
 
 /// A connection that says nothing for this many seconds holds the listener up.
@@ -31,8 +31,8 @@ pub enum Misbehaviour {
     HandshakeOnly,
     /// A message of the checklist.
     Malformed(Fault),
-    /// Closed inside a frame: so many bytes of it, and how many came.
-    CutFrame(u64, u64),
+    /// Closed inside a message.
+    Cut(Cut),
     /// A rank that disagrees with the first one on the number of ranks or roots.
     Disagrees {
         /// The first one's number of ranks.
@@ -42,6 +42,25 @@ pub enum Misbehaviour {
     },
     /// A rank that had checked in already, from elsewhere.
     Duplicate(i32),
+}
+
+/// A message that the end of its stream cut: what it is, the bytes that it was to have, and those that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    part: &'static str,
+    declared: u64,
+    came: u64,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cut { part, declared, came } = *self;
+        // Of a frame its size is told as it was sent, without the four bytes that say it.
+        match part {
+            "frame" => write!(f, "a frame of {} bytes, of which {} came", declared - 4, came.saturating_sub(4)),
+            part => write!(f, "a {part}: {came} of {declared} bytes"),
+        }
+    }
 }
 
 impl Misbehaviour {
@@ -65,8 +84,18 @@ impl Misbehaviour {
                 | Misbehaviour::Silent(..)
                 | Misbehaviour::NoType
                 | Misbehaviour::HandshakeOnly
-                | Misbehaviour::CutFrame(..)
+                | Misbehaviour::Cut(_)
         )
+    }
+
+    /// How many of the client's first bytes show it; `bytes`: how many there are.
+    pub(super) fn shown_by(self, bytes: u64) -> u64 {
+        match self {
+            Misbehaviour::WrongMagic | Misbehaviour::NoType => 8,
+            Misbehaviour::WrongType(_) | Misbehaviour::HandshakeOnly => HANDSHAKE_BYTES as u64,
+            _ => bytes,
+        }
+        .min(bytes)
     }
 }
 
@@ -79,10 +108,13 @@ impl fmt::Display for Misbehaviour {
             Misbehaviour::Silent(n, s) => write!(f, "sent {n} bytes, too few for a handshake, and stayed for {s:.1} s"),
             Misbehaviour::WrongMagic => f.write_str("sent bytes that do not begin with the communicator's magic"),
             Misbehaviour::NoType => f.write_str("sent eight bytes as a magic, no type, and closed"),
+            Misbehaviour::WrongType(SocketType::Other(n)) => {
+                write!(f, "sent the magic with type {n}, which no listener has")
+            }
             Misbehaviour::WrongType(t) => write!(f, "sent the magic with the type of another listener ({})", t.name()),
             Misbehaviour::HandshakeOnly => f.write_str("sent the handshake, no frame, and closed"),
             Misbehaviour::Malformed(fault) => write!(f, "sent a malformed message: {fault}"),
-            Misbehaviour::CutFrame(declared, came) => write!(f, "closed inside a frame: {came} of {declared} bytes"),
+            Misbehaviour::Cut(cut) => write!(f, "closed inside {cut}"),
             Misbehaviour::Disagrees { first, this } => {
                 write!(
                     f,
@@ -128,13 +160,27 @@ pub(super) enum Standing {
     Refused,
     /// Nothing can be said: no handshake of TCP seen, bytes missing, or it goes on.
     Unclear,
+    /// The listener closed it first, before a first message was whole.
+    CutOff(Option<Cut>),
     /// None of NCCL's own.
     Stray(Misbehaviour),
 }
 
-/// The end of a connection as far as its client is concerned.
-pub(super) fn closed(record: &FlowRecord) -> Option<Timestamp> {
-    record.client_closed()
+/// The first FIN or RST of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Close {
+    pub(super) time: Timestamp,
+    pub(super) packet: PacketRef,
+    pub(super) by_listener: bool,
+}
+
+/// Who closed a connection first, if somebody did.
+pub(super) fn first_close(record: &FlowRecord) -> Option<Close> {
+    let packet = record.client_packet().unwrap_or(record.first_packet);
+    let client = record.client_closed().map(|time| Close { time, packet, by_listener: false });
+    let packet = record.server_close_packet();
+    let listener = record.server_closed().map(|time| Close { time, packet, by_listener: true });
+    [client, listener].into_iter().flatten().min_by_key(|c| (c.time, c.packet))
 }
 
 /// Judges a connection by itself.
@@ -146,7 +192,6 @@ pub(super) fn standing(listener: &NcclListener, flow: &Flow<'_>) -> Standing {
     if !record.accepted() || record.syn.get().is_none() {
         return Standing::Unclear;
     }
-    let end = closed(record);
     let n = record.bytes[0].min(flow.facts.map_or(u64::MAX, |f| f.bytes[0]));
     if n == 0 && record.bytes[0] > 0 {
         return Standing::Unclear;
@@ -154,56 +199,51 @@ pub(super) fn standing(listener: &NcclListener, flow: &Flow<'_>) -> Standing {
     if n == 0 && record.packets[0] <= 2 && record.rst[0].get().is_some() && record.fin[0].get().is_none() {
         return Standing::HalfOpen;
     }
-    let stayed = end.unwrap_or(flow.until).seconds_since(record.first);
+    let close = first_close(record);
+    let closed = close.is_some_and(|c| !c.by_listener);
+    let stayed = close.map_or(flow.until, |c| c.time).seconds_since(record.first);
     let bare = listener.handshake == Some(false);
+    let cut = flow.facts.and_then(|f| f.unfinished).map(|(part, declared, came)| Cut { part, declared, came });
     let least = if bare { 4 } else { 8 };
-    let at_listener = end.is_some() || record.server_closed().is_some();
     if n < least {
-        return match (stayed >= SILENT, at_listener) {
-            (true, _) => Standing::Stray(Misbehaviour::Silent(n, stayed)),
-            (false, true) if n == 0 => Standing::Stray(Misbehaviour::Nothing),
-            (false, true) => Standing::Stray(Misbehaviour::Short(n)),
-            _ => Standing::Unclear,
+        return match close {
+            _ if stayed >= SILENT => Standing::Stray(Misbehaviour::Silent(n, stayed)),
+            Some(c) if c.by_listener => Standing::CutOff(cut),
+            Some(_) if n == 0 => Standing::Stray(Misbehaviour::Nothing),
+            Some(_) => Standing::Stray(Misbehaviour::Short(n)),
+            None => Standing::Unclear,
         };
     }
     let Some(f) = flow.facts else { return Standing::Unclear };
     if f.gaps > 0 {
         return Standing::Unclear;
     }
-    let deed = if bare { bare_deed(listener, flow) } else { handshake_deed(listener, flow, n) };
-    let cut = f.unfinished.filter(|_| at_listener).map(|(_, declared, came)| Misbehaviour::CutFrame(declared, came));
-    match deed.or(cut) {
-        Some(deed) => Standing::Stray(deed),
-        None if matches!(listener.role, Some(Role::Root) | None) && f.check_in.is_none() => Standing::Unclear,
-        None => Standing::Own,
+    let deed = if bare { bare_deed(listener, flow) } else { handshake_deed(listener, flow, n, closed) };
+    match (deed.or(cut.filter(|_| closed).map(Misbehaviour::Cut)), cut) {
+        (Some(deed), _) => Standing::Stray(deed),
+        (None, Some(cut)) if close.is_some() => Standing::CutOff(Some(cut)),
+        _ if matches!(listener.role, Some(Role::Root) | None) && f.check_in.is_none() => Standing::Unclear,
+        _ => Standing::Own,
     }
 }
 
-fn handshake_deed(listener: &NcclListener, flow: &Flow<'_>, n: u64) -> Option<Misbehaviour> {
+fn handshake_deed(listener: &NcclListener, flow: &Flow<'_>, n: u64, closed: bool) -> Option<Misbehaviour> {
     let f = flow.facts?;
-    let closed = closed(flow.record).is_some();
     if f.ras_server || f.text[0] > 0 && listener.role == Some(Role::Ras) {
         return None;
     }
     let head = f.head.get(..8)?;
     let sent = u64::from_le_bytes(head.try_into().ok()?);
-    if listener.magic.is_some_and(|m| m != sent) || (n >= HANDSHAKE_BYTES as u64 && f.magic().is_none()) {
+    let kind = f.handshake.map(|(_, kind, _)| kind);
+    let foreign = match listener.magic {
+        Some(m) => m != sent,
+        None => matches!(kind, Some(SocketType::Other(_))),
+    };
+    if foreign || n >= HANDSHAKE_BYTES as u64 && kind.is_none() {
         return Some(Misbehaviour::WrongMagic);
     }
-    let Some((_, kind, _)) = f.handshake else { return closed.then_some(Misbehaviour::NoType) };
-    let wanted = match listener.role {
-        Some(Role::Proxy) => SocketType::Proxy,
-        Some(Role::Net) => {
-            if kind == SocketType::NetIb {
-                kind
-            } else {
-                SocketType::NetSocket
-            }
-        }
-        Some(Role::Ras) => SocketType::RasNetwork,
-        _ => SocketType::Bootstrap,
-    };
-    if kind != wanted {
+    let Some(kind) = kind else { return closed.then_some(Misbehaviour::NoType) };
+    if kind != listener.kind() {
         return Some(Misbehaviour::WrongType(kind));
     }
     if n == HANDSHAKE_BYTES as u64 {

@@ -6,10 +6,12 @@
 //! behind the verdicts.
 
 mod communicator;
+mod conduct;
 mod connection;
 mod event;
 mod facts;
 mod fate;
+mod fields;
 mod first_bytes;
 mod frames;
 mod judge;
@@ -22,6 +24,7 @@ mod ras;
 mod retry_pattern;
 mod role;
 mod rules;
+mod seam;
 mod server;
 mod unique_id;
 mod verdict;
@@ -29,22 +32,25 @@ mod version;
 mod wire;
 
 pub use communicator::{Communicator, Rank};
+pub use conduct::suspects;
 pub use connection::{Framing, NcclConnection};
 pub use event::{CheckIn, Event, Fault, Place, Purpose, RasMessage, RingSlot};
 pub use facts::{Decoding, Facts, Peer, VersionEvidence};
 pub use fate::{Outcome, RootFate};
+pub use fields::{PAYLOAD, fields};
 pub use first_bytes::{FirstBytes, first_bytes};
-pub use judge::{Conclusion, Judgement, judge};
+pub use judge::{Conclusion, Judgement, Shown, judge};
 pub use misbehaviour::Misbehaviour;
 pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, NcclListener, Network, study};
 pub use retry_pattern::{RetryPattern, ladder};
 pub use role::Role;
-pub use rules::{RULES, RuleText};
+pub use rules::RULES;
+pub use seam::Nccl;
 pub use server::{Action, Input, Server};
-pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id};
+pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id, unique_id_of_hex};
 pub use verdict::{Effect, Verdict, fixed_in, verdict};
 pub use version::{Version, Versions};
-pub use wire::{COMM_ID_MAGIC, HANDSHAKE_BYTES, MAX_FRAME, SOCKET_MAGIC, SocketType, magic_text};
+pub use wire::{COMM_ID_MAGIC, HANDSHAKE_BYTES, MAX_FRAME, RAS_PORT, SOCKET_MAGIC, SocketType, magic_text};
 
 #[cfg(test)]
 mod capture_tests;

@@ -197,11 +197,6 @@ impl Facts {
     pub fn begins_well(&self) -> bool {
         self.validate.is_none() && self.implausible == 0 && (self.plausible > 0 || self.greetings > 0)
     }
-
-    /// Whether `operation` was asked for.
-    pub fn asked(&self, operation: Operation) -> bool {
-        self.operations >> operation as u32 & 1 != 0
-    }
 }
 
 /// Whether a key is one that a store client sends: the store's own prefix, or the worker counter.

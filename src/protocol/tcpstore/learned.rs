@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, VecDeque};
 use super::answer::Answer;
 use super::elastic::parse_elastic_state;
 use super::elastic_events::ElasticJob;
-use super::gloo_blob::parse_gloo_blob;
 use super::key::{ELASTIC_STATE, Purpose, purpose};
 use super::request::Message;
 use super::signs::Signs;
-use super::unique_id::{NcclUniqueId, UNIQUE_ID_BYTES, parse_nccl_unique_id};
 use super::{Field, Operation};
 use crate::net::Endpoint;
+use crate::protocol::gloo;
+use crate::protocol::nccl::{UniqueId, parse_unique_id};
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
 
@@ -35,12 +35,8 @@ pub struct Said {
 /// A bootstrap root, named by a stored `ncclUniqueId`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedRoot {
-    /// The first eight bytes of the id as on the wire, little-endian; `None` before NCCL 2.16.2.
-    pub magic: Option<u64>,
-    /// Where the root listens.
-    pub root: Endpoint,
-    /// The id itself.
-    pub id: Option<NcclUniqueId>,
+    /// The id: where the root listens, and what its connections begin with.
+    pub id: UniqueId,
     /// The key that holds the id.
     pub key: Vec<u8>,
     /// Where the id was first seen.
@@ -193,13 +189,11 @@ impl Learned {
     }
 
     fn root(&mut self, key: &[u8], value: &[u8], said: Said) {
-        if value.len() != UNIQUE_ID_BYTES || self.roots.len() >= KEPT {
-            return;
-        }
-        if let Some(id) = parse_nccl_unique_id(value)
-            && !self.roots.iter().any(|r| r.root == id.root && r.magic == id.magic)
+        if self.roots.len() < KEPT
+            && let Some(id) = parse_unique_id(value)
+            && !self.roots.iter().any(|r| r.id == id)
         {
-            self.roots.push(NamedRoot { magic: id.magic, root: id.root, id: Some(id), key: key.to_vec(), said });
+            self.roots.push(NamedRoot { id, key: key.to_vec(), said });
         }
     }
 
@@ -220,7 +214,7 @@ impl Learned {
     fn pair(&mut self, key: &[u8], value: &[u8], said: Said) {
         let text = String::from_utf8_lossy(key).into_owned();
         let Some((group, rank)) = text.rsplit_once('/') else { return };
-        let (Ok(rank), mut endpoints) = (rank.parse::<u64>(), parse_gloo_blob(value)) else { return };
+        let (Ok(rank), mut endpoints) = (rank.parse::<u64>(), gloo::parse_blob(value)) else { return };
         endpoints.truncate(MEMBERS);
         if self.gloo.len() < MEMBERS && !endpoints.is_empty() {
             self.gloo.entry((group.to_string(), rank)).or_insert((endpoints, said));
@@ -273,12 +267,40 @@ mod tests {
     }
 
     #[test]
+    fn ids_of_every_layout_are_learnt_from_a_store() {
+        let bare = [2, 0, 0xe4, 0xb3, 192, 0, 2, 11];
+        let magic = [&[0x82, 4, 0x0f, 0xcc, 0xce, 0x3a, 0x3d, 0x2d][..], &bare].concat();
+        for (head, written) in [(&bare[..], 80..96), (&bare, 128..128), (&magic, 40..128), (&magic, 128..128)] {
+            let mut id = vec![0; 128];
+            id[..head.len()].copy_from_slice(head);
+            id[written].fill(0x2a);
+            let whole = |bytes: &[u8]| Field { bytes: bytes.to_vec(), length: bytes.len() as u64 };
+            let mut learned = Learned::default();
+            let said = Said { time: Timestamp(1), packet: PacketRef::default() };
+            learned.written(&whole(b"/default_pg/0//cuda//0"), &whole(&id), said);
+            let roots: Vec<String> = learned.roots.iter().map(|r| r.id.root.to_string()).collect();
+            assert_eq!(roots, ["192.0.2.11:58547"], "{id:?}");
+        }
+    }
+
+    #[test]
     fn a_rendezvous_names_its_job_and_the_workers_store() {
         let all = taught("torchrun/node-b.pcap", 29400);
         let stores: Vec<_> = all.iter().flat_map(|l| l.stores.values()).collect();
         assert!(stores.iter().any(|s| s.port == Some(33281) && s.address.is_some()), "{stores:?}");
         let job = all.iter().find_map(|l| l.jobs.get("exp42")).expect("the run id");
         assert_eq!(job.agents.len(), 3);
+    }
+
+    #[test]
+    fn a_real_id_in_a_real_store_names_the_real_root() {
+        let all = taught("store-and-nccl/torch2.15-nccl2.26-node-a.pcap", 29500);
+        let ids: Vec<UniqueId> = all.iter().flat_map(|l| &l.roots).map(|r| r.id).collect();
+        assert!(!ids.is_empty());
+        for id in ids {
+            assert_eq!(id.root.to_string(), "192.0.2.11:58547");
+            assert_eq!(id.magic.map(u64::to_le_bytes), Some([0x82, 0x04, 0x0f, 0xcc, 0xce, 0x3a, 0x3d, 0x2d]));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Situations, one a test; random streams are in `random`.
 
 use super::*;
-use crate::stream::Conflict;
+use crate::stream::event::Conflict;
 
 mod random;
 
@@ -334,11 +334,10 @@ fn an_urgent_byte_is_no_part_of_the_stream() {
     let mut rig = Rig::opened();
     rig.assembler.urgent(1002);
     rig.push(1000, b"abZc").push(1004, b"d");
-    assert_eq!(rig.said, [
-        Said::Bytes(0, b"ab".into(), 1),
-        Said::Bytes(2, b"c".into(), 1),
-        Said::Bytes(3, b"d".into(), 2),
-    ]);
+    assert_eq!(
+        rig.said,
+        [Said::Bytes(0, b"ab".into(), 1), Said::Bytes(2, b"c".into(), 1), Said::Bytes(3, b"d".into(), 2),]
+    );
     // A later mark takes the place of one that was not reached; one behind is nothing.
     rig.assembler.urgent(1006);
     rig.assembler.urgent(1008);
