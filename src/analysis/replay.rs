@@ -146,7 +146,7 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
     fn segment(&mut self, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
         let found = self.table.observe(segment, time, packet);
         let record = self.table.record(found.flow);
-        if record.packets[0].saturating_add(record.packets[1]) == 1 {
+        if found.fresh {
             self.totals.flows += 1;
             self.silent += 1;
             let at = found.flow as usize;

@@ -250,7 +250,7 @@ impl Assembler {
         }
         self.counters.segments += 1;
         let end = position.saturating_add(piece.payload.len() as u64);
-        if probes && wire == 1 && self.is_garbage(position, piece.payload) {
+        if probes && !fin && wire == 1 && self.is_garbage(position, piece.payload) {
             self.counters.keep_alives += 1;
             return false;
         }

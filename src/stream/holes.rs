@@ -24,14 +24,10 @@ struct Run {
     parts: Vec<Held>,
     /// The sum of the lengths of the parts.
     length: u64,
-    /// Whether a FIN stands after the bytes; it takes one position.
+    /// The position after it, that of a FIN included.
+    end: u64,
+    /// Whether a FIN stands after the bytes, or between them: what comes after a FIN is joined to it like anything else.
     fin: bool,
-}
-
-impl Run {
-    fn end(&self, start: u64) -> u64 {
-        start.saturating_add(self.length).saturating_add(u64::from(self.fin))
-    }
 }
 
 /// Bytes that were found twice: position, the bytes that stay, their packet, the others, their packet.
@@ -42,12 +38,6 @@ pub(super) type Compare<'a> = dyn FnMut(u64, &[u8], PacketRef, &[u8], PacketRef)
 struct Placed {
     start: u64,
     run: Run,
-}
-
-impl Placed {
-    fn end(&self) -> u64 {
-        self.run.end(self.start)
-    }
 }
 
 /// Held segments by position.
@@ -101,7 +91,7 @@ impl Holes {
 
     /// Where the last run ends, its FIN included: the right edge of the last block that is acknowledged selectively.
     pub(super) fn end(&self) -> Option<u64> {
-        self.runs.get(self.last).map(Placed::end)
+        self.runs.get(self.last).map(|placed| placed.run.end)
     }
 
     /// When the first part held was seen.
@@ -126,7 +116,7 @@ impl Holes {
             (parent, side, at) = (self.last, RIGHT, NONE);
         }
         while let Some(placed) = self.runs.get(at) {
-            let (there, there_end) = (placed.start, placed.end());
+            let (there, there_end) = (placed.start, placed.run.end);
             parent = at;
             side = usize::from(there <= start);
             if side == RIGHT && start < there_end {
@@ -136,7 +126,7 @@ impl Holes {
                 }
                 self.overlap(at, start, &held, there == start, compare);
                 if there == start {
-                    self.replace(at, held, fin);
+                    self.replace(at, end, held, fin);
                     self.supersede(at, end, compare);
                     return true;
                 }
@@ -150,7 +140,7 @@ impl Holes {
         let length = held.bytes.len() as u64;
         let parts = if held.bytes.is_empty() { Vec::new() } else { vec![held] };
         self.parts += parts.len();
-        let at = self.runs.link(parent, side, Placed { start, run: Run { parts, length, fin } });
+        let at = self.runs.link(parent, side, Placed { start, run: Run { parts, length, end, fin } });
         self.supersede(at, end, compare);
         true
     }
@@ -164,6 +154,7 @@ impl Holes {
         }
         let Some(Placed { run, .. }) = self.runs.get_mut(at) else { return };
         run.length += held.bytes.len() as u64;
+        run.end = end;
         run.fin |= fin;
         self.held += held.bytes.len();
         if !held.bytes.is_empty() {
@@ -173,18 +164,18 @@ impl Holes {
     }
 
     /// A segment takes the place of a run that begins where it begins.
-    fn replace(&mut self, at: u32, held: Held, fin: bool) {
+    fn replace(&mut self, at: u32, end: u64, held: Held, fin: bool) {
         let Some(Placed { run, .. }) = self.runs.get_mut(at) else { return };
         self.held = self.held.saturating_sub(run.length as usize) + held.bytes.len();
         self.parts = self.parts.saturating_sub(run.parts.len()) + usize::from(!held.bytes.is_empty());
         let length = held.bytes.len() as u64;
-        *run = Run { parts: if length == 0 { Vec::new() } else { vec![held] }, length, fin };
+        *run = Run { parts: if length == 0 { Vec::new() } else { vec![held] }, length, end, fin };
     }
 
     /// Compares a new run of one segment with the runs that begin after it, and removes those that it covers.
     fn supersede(&mut self, at: u32, end: u64, compare: &mut Compare<'_>) {
         let mut next = self.runs.beside(at, RIGHT);
-        while let Some((start, covered)) = self.runs.get(next).map(|p| (p.start, p.end() <= end)) {
+        while let Some((start, covered)) = self.runs.get(next).map(|p| (p.start, p.run.end <= end)) {
             if start >= end {
                 break;
             }
@@ -252,7 +243,7 @@ impl Holes {
         let first = self.runs.first();
         self.runs.get(first).filter(|placed| placed.start <= position)?;
         let Placed { start, run } = self.remove(first)?;
-        if run.end(start) <= position {
+        if run.end <= position {
             return Some((Vec::new(), false));
         }
         let mut skip = position - start;
@@ -270,13 +261,14 @@ impl Holes {
 
     /// Drops the part that lies farthest ahead; returns its length in bytes.
     pub(super) fn drop_last(&mut self) -> u64 {
-        let Some(Placed { run, .. }) = self.runs.get_mut(self.last) else { return 0 };
+        let Some(Placed { start, run }) = self.runs.get_mut(self.last) else { return 0 };
         run.fin = false;
         let dropped = run.parts.pop().map_or(0, |part| {
             self.parts = self.parts.saturating_sub(1);
             part.bytes.len() as u64
         });
         run.length -= dropped;
+        run.end = (*start).saturating_add(run.length);
         let empty = run.parts.is_empty();
         self.held = self.held.saturating_sub(dropped as usize);
         if empty {

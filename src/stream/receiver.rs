@@ -398,11 +398,13 @@ impl Stream {
         direction: Direction,
         sink: &mut impl FnMut(Event<'_>),
     ) -> Option<u32> {
-        let acknowledged = self.acknowledged.or(finally.then_some(0))?;
+        if self.acknowledged.is_none() && !finally {
+            return None;
+        }
         let (mut rest, mut answered) = (Vec::new(), None);
         // Whoever acknowledges bytes that it was sent after its end had not ended: all that was doubted for that comes
         // first, in the order in which it came.
-        let lives = |d: &Doubted| d.reason == Refusal::Closed && self.lacks(d, acknowledged);
+        let lives = |d: &Doubted| d.reason == Refusal::Closed && self.lacks(d);
         if self.doubted.iter().any(lives) {
             self.closed = false;
             self.doubted.sort_by_key(|d| d.reason != Refusal::Closed);
@@ -414,7 +416,7 @@ impl Stream {
                 d.reason,
                 Refusal::Checksum | Refusal::NotEstablished | Refusal::Acknowledgement | Refusal::Closed
             );
-            let needed = self.lacks(&d, acknowledged) || d.reason == Refusal::Closed && !self.closed;
+            let needed = self.lacks(&d) || d.reason == Refusal::Closed && !self.closed;
             let proven = d.reason != Refusal::Control || d.wire_length > 0;
             if needed && !unseen && proven || unseen && plausible {
                 self.doubted_bytes -= d.bytes.len();
@@ -422,7 +424,7 @@ impl Stream {
                 let Doubted { seq, ack, bytes, wire_length, fin, urgent, time, packet, .. } = d;
                 answered = ack.or(answered);
                 self.take(Piece { seq, payload: &bytes, wire_length, time, packet }, fin, urgent, sink);
-            } else if finally || !before(acknowledged, end) {
+            } else if finally || self.acknowledged.is_some_and(|a| !before(a, end)) {
                 self.doubted_bytes -= d.bytes.len();
                 self.refuse(d.reason, d.wire_length);
                 if refused.len() < REFUSED && !d.bytes.is_empty() {
@@ -439,7 +441,8 @@ impl Stream {
     }
 
     /// Whether the receiver acknowledged all of a doubted segment, and some of its bytes are not there without it.
-    fn lacks(&self, d: &Doubted, acknowledged: u32) -> bool {
+    fn lacks(&self, d: &Doubted) -> bool {
+        let Some(acknowledged) = self.acknowledged else { return false };
         let end = d.seq.wrapping_add(d.wire_length).wrapping_add(u32::from(d.fin));
         let missing = self.assembler.expected().is_none_or(|next| before(next, acknowledged) && before(next, end));
         missing && !before(acknowledged, end)

@@ -23,6 +23,8 @@ pub struct Found {
     pub direction: Direction,
     /// State of the flow.
     pub state: FlowState,
+    /// Whether the flow begins with this segment.
+    pub fresh: bool,
 }
 
 /// Flow records by endpoints. Invariants: every live record is in the index exactly once; a record that was
@@ -155,7 +157,7 @@ impl FlowTable {
                 if i == 0 && !record.close_packets[0].is_set() {
                     record.close_packets[0] = packet.into();
                 }
-                return Found { flow, direction, state: record.state };
+                return Found { flow, direction, state: record.state, fresh: false };
             }
             return self.control(flow, direction, segment, time, packet, key, hash, src_is_low);
         }
@@ -203,7 +205,16 @@ impl FlowTable {
     ) -> Found {
         let successor = match self.successor(flow, direction, segment) {
             Successor::None => None,
-            Successor::Challenger => self.challengers.remove(&flow).map(|challenger| *challenger),
+            Successor::Challenger => self.challengers.remove(&flow).map(|mut challenger| {
+                // The SYN, or SYN-ACK, was counted as the connection's in which it came.
+                let sent = if challenger.syn.get().is_some() { 0 } else { 1 };
+                challenger.packets[sent] = 1;
+                let record = &mut self.records[flow as usize];
+                let same_sides = record.client_is_low == challenger.client_is_low;
+                let before = &mut record.packets[if same_sides { sent } else { 1 - sent }];
+                *before = before.saturating_sub(1);
+                *challenger
+            }),
             Successor::Segment => Some(self.record_of(segment, time, packet, key, src_is_low, flow)),
             Successor::Challenges => {
                 if self.challengers.len() < MAX_CHALLENGERS || self.challengers.contains_key(&flow) {
@@ -211,12 +222,12 @@ impl FlowTable {
                     self.challengers.insert(flow, Box::new(challenger));
                     self.records[flow as usize].bits |= FlowRecord::WATCHED;
                 }
-                return Found { flow, direction, state: self.records[flow as usize].state };
+                return Found { flow, direction, state: self.records[flow as usize].state, fresh: false };
             }
         };
         let Some(successor) = successor else {
             let direction = note_control(&mut self.records[flow as usize], direction, segment, time, packet);
-            return Found { flow, direction, state: self.records[flow as usize].state };
+            return Found { flow, direction, state: self.records[flow as usize].state, fresh: false };
         };
         // The counts of this segment belong to the new record.
         let record = &mut self.records[flow as usize];
@@ -230,7 +241,7 @@ impl FlowTable {
             entry.remove();
         }
         self.install(successor, hash);
-        self.observe(segment, time, packet)
+        Found { fresh: true, ..self.observe(segment, time, packet) }
     }
 
     /// Whether a segment shows that its endpoints have begun another connection.
@@ -238,15 +249,17 @@ impl FlowTable {
         let record = &self.records[flow as usize];
         let (i, flags) = (direction.index(), segment.flags);
         let ended = record.has_ended();
+        let reset = record.rst.iter().any(|t| *t != OptionalTime::NEVER);
         let challenger = self.challengers.get(&flow);
         if flags.syn() && !flags.ack() {
             // Same ports, another initial sequence number: a new flow (RFC 9293 calls it a new incarnation).
             let other = record.isn_seen(i) && record.isns[i] != segment.seq
                 || !record.isn_seen(i) && (record.bytes[0] + record.bytes[1] > u64::from(segment.wire_length))
                 || direction == Direction::ToClient && record.direction_known;
-            // Inside a connection that goes on, a receiver drops it; the SYN-ACK tells.
-            let goes_on = !ended && record.accepted() && record.packets[1 - i] > 0;
-            return match (other, goes_on || !other && ended && record.accepted()) {
+            // Inside a connection that goes on, or whose last FIN is not acknowledged, a receiver drops it; the SYN-ACK
+            // tells.
+            let goes_on = !reset && record.accepted() && record.packets[1 - i] > 0;
+            return match (other, goes_on && other || !other && ended && record.accepted()) {
                 (true, false) => Successor::Segment,
                 (_, true) => Successor::Challenges,
                 (false, false) => Successor::None,
@@ -263,13 +276,20 @@ impl FlowTable {
                 _ => Successor::None,
             };
         }
-        // A SYN-ACK that fits no SYN: the client takes it up, or does not.
+        // A SYN-ACK that fits no SYN: the client takes it up, or does not. A SYN whose SYN-ACK was lost, after the end: its
+        // client goes on, or it is refused.
         let takes_up = |c: &FlowRecord| {
-            direction == Direction::ToServer
-                && c.syn_ack.get().is_some()
-                && flags.ack()
-                && !flags.rst()
-                && (segment.seq, segment.ack) == (c.isns[0].wrapping_add(1), c.isns[1].wrapping_add(1))
+            let first = c.isns[0].wrapping_add(1);
+            let opened = c.syn_ack.get().is_some() && segment.ack == c.isns[1].wrapping_add(1);
+            match direction {
+                Direction::ToServer => {
+                    flags.ack()
+                        && !flags.rst()
+                        && segment.seq == first
+                        && (opened || ended && c.syn_ack.get().is_none())
+                }
+                Direction::ToClient => flags.rst() && flags.ack() && segment.ack == first && ended,
+            }
         };
         if challenger.is_some_and(|c| takes_up(c)) {
             return Successor::Challenger;
@@ -302,7 +322,7 @@ impl FlowTable {
         let direction = if src_is_low == record.client_is_low { Direction::ToServer } else { Direction::ToClient };
         record.packets[direction.index()] = 1;
         record.bytes[direction.index()] = u64::from(segment.wire_length);
-        Found { flow, direction, state: FlowState::Silent }
+        Found { flow, direction, state: FlowState::Silent, fresh: true }
     }
 
     /// A record that begins with this segment, in which it is not counted yet. Without a SYN the sides are those of
@@ -563,7 +583,8 @@ fn note_control(
 
 /// Whether the receiver takes a RST, as far as a handshake without payload tells.
 fn takes(record: &FlowRecord, direction: Direction, segment: &Segment<'_>) -> bool {
-    if !segment.flags.rst() || record.bytes != [0, 0] || !record.isn_seen(0) {
+    let payload = record.bytes[0] + record.bytes[1] > u64::from(segment.wire_length);
+    if !segment.flags.rst() || payload || !record.isn_seen(0) {
         return true;
     }
     let after = |i: usize| {
