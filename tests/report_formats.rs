@@ -79,7 +79,7 @@ fn a_ticket_holds_the_incident_in_forty_lines() {
     for fact in [
         "| `node-b` 192.0.2.12 | unit `train.service` | 11:20:10.634682Z, node-b.pcap frame 412 | ADD, key length 962 696",
         "3 of 3 OOM hosts observed",
-        "28.7 s | confirmed |",
+        "28.7 s ± 1 s | confirmed |",
         "ip saddr != { 192.0.2.11, 192.0.2.12, 192.0.2.13 } tcp dport { 29500 } counter drop",
         "PyTorch 2.4 or later",
         "**Assumed.**",

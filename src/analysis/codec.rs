@@ -182,13 +182,7 @@ fn one(input: &mut impl Read) -> Option<KeptSegment> {
         outer.push(OuterLayer { kind, source, target, id: has_id.then_some(id) });
     }
     let payload = bytes(input, MAX_PAYLOAD)?;
-    let opens = if opens {
-        let mut record = [0u8; FlowRecord::STORED_BYTES];
-        input.read_exact(&mut record).ok()?;
-        Some(FlowRecord::from_bytes(&mut Take(&record))?)
-    } else {
-        None
-    };
+    let opens = if opens { Some(FlowRecord::read_from(input)?) } else { None };
     Some(KeptSegment { packet, time, opens, src, dst, seq, ack, flags, window, wire_length, ip_id, payload, outer })
 }
 

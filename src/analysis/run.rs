@@ -149,14 +149,16 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     let studied = dedup::studied(&sets, &gathered, options, &lessons, &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered, &sets);
-    findings.extend(scans::findings(&studied, &gathered));
+    let connectors = scans::connectors(&sets);
+    findings.extend(scans::findings(&studied, &gathered, &connectors));
     findings.extend(studies.iter().flat_map(|s| &s.findings).cloned());
-    findings.extend(observe::misdirected(&sets, &names));
+    findings.extend(observe::misdirected(&sets, &names, &studied));
     if !options.sources.is_empty() {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
-    let mut scans = scans::scans(&sets, &findings);
+    scans::doubt_tools(&mut findings);
+    let mut scans = scans::scans(&sets, &findings, &connectors);
 
     let claims = kills::claims(&studied, &findings, &names);
     if !merged.untimed.is_empty() {

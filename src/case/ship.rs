@@ -301,7 +301,7 @@ impl Case {
     /// # Errors
     /// SQLite's.
     pub fn evidence(&self) -> Result<FactSet, CaseError> {
-        self.evidence_of(None)
+        self.evidence_of(&Kind::ALL)
     }
 
     /// Whether all evidence was weighed when it was taken: earlier versions took whatever came.
@@ -329,14 +329,16 @@ impl Case {
         Ok(oversize)
     }
 
-    /// The same, of one kind only.
+    /// The same, of some kinds only.
     ///
     /// # Errors
     /// SQLite's.
-    pub fn evidence_of(&self, kind: Option<Kind>) -> Result<FactSet, CaseError> {
+    pub fn evidence_of(&self, kinds: &[Kind]) -> Result<FactSet, CaseError> {
         let mut pile = FactSet::default();
-        let only = kind.map(Kind::text);
-        let sql = "SELECT origin, kind, key, rank, segment, last, data FROM evidence WHERE ?1 IS NULL OR kind=?1";
+        let names: Vec<&str> = kinds.iter().map(|k| k.text()).collect();
+        let only = serde_json::to_string(&names).unwrap_or_default();
+        let sql = "SELECT origin, kind, key, rank, segment, last, data FROM evidence \
+                   WHERE kind IN (SELECT value FROM json_each(?1))";
         self.each(sql, [only], |r| {
             let number = |i: usize| r.get::<_, i64>(i).map(|n| u64::try_from(n).unwrap_or(0));
             let entry = Entry {

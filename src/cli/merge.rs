@@ -13,7 +13,8 @@ use super::output::{complain, shown};
 use super::report::Common;
 use super::site_facts::SiteFacts;
 use super::watch::{is_flagged, now, stop_flag};
-use crate::analysis::analyze_stored;
+use super::whose_word::accepted;
+use crate::analysis::{OriginSettings, analyze_stored};
 use crate::capture::unpacked;
 use crate::case::{Case, Limits, Mode};
 use crate::evidence::{FactSet, LineReader, gather, list_segments};
@@ -75,7 +76,9 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let facts = if a.common.output.is_evidence() { all.pile.clone() } else { FactSet::default() };
     let mut stored = gather(all.pile);
     a.common.add_hosts(&mut stored)?;
-    let setup = SiteFacts::of_evidence(&stored.setups)?.join(a.common.join.setup());
+    let (claimed, unused) = accepted(&stored.origins);
+    stored.notes.extend(unused);
+    let setup = claimed.join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
     let trouble = !all.wrong.is_empty();
     stored.notes.extend(all.wrong);
@@ -160,9 +163,10 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
     }
     let own = SiteFacts::of_case(&case)?.join(a.common.join.setup());
     own.keep(&case)?;
-    let options = |setups: &[String]| {
-        let setup = SiteFacts::of_evidence(setups).map(|s| s.join(own.clone()));
-        setup.and_then(|s| a.common.join.options(&s, arguments)).map_err(|e| format!("{e:#}"))
+    let options = |origins: &[OriginSettings]| {
+        let (claimed, unused) = accepted(origins);
+        let options = a.common.join.options(&claimed.join(own.clone()), arguments);
+        options.map(|o| (o, unused)).map_err(|e| format!("{e:#}"))
     };
     options(&[]).map_err(anyhow::Error::msg)?;
     let alerting = a.alerts.alerting(Severity::Critical)?;

@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
 use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
+use super::whose_word::accepted;
 use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
 use crate::disk::{SMALL_FILE, read_small};
@@ -22,15 +23,18 @@ use crate::time::Timestamp;
 #[command(
     about = "Any report from a case file",
     after_help = "Examples:
-  rdzvscope report --case case.db
+  rdzvscope report case.db
   rdzvscope report --case case.db --since 2026-11-29T00:00:00Z --format html -o night.html
 
 Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
 pub(super) struct Args {
     /// The case file
+    #[arg(value_name = "CASE", required_unless_present = "case", conflicts_with = "case")]
+    file: Option<PathBuf>,
+    /// The same
     #[arg(long, value_name = "FILE")]
-    case: PathBuf,
+    case: Option<PathBuf>,
     /// Only what happened at this time or later
     #[arg(long, value_name = "TIME", value_parser = args::instant)]
     since: Option<Timestamp>,
@@ -55,16 +59,19 @@ pub(super) struct Common {
 
 /// Runs `report`.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
-    let case = Case::open(&a.case, Mode::Read)?;
+    let path = a.case.or(a.file).context("a case file was required")?;
+    let case = Case::open(&path, Mode::Read)?;
     let mut stored = case.load()?;
-    let setup = SiteFacts::of_evidence(&stored.setups)?.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
+    let (claimed, unused) = accepted(&stored.origins);
+    stored.notes.extend(unused);
+    let setup = claimed.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
     a.common.add_hosts(&mut stored)?;
     let mut analysis = analyze_stored(&options, stored).analysis;
     if let Some(since) = a.since {
         keep_since(&mut analysis.report, since);
     }
-    tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
+    tell_of_withheld(std::slice::from_ref(&path), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
     let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
     let exit = a.common.finish(&analysis, &facts, false)?;

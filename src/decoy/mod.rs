@@ -5,6 +5,7 @@
 //! what the real server would have done. Connections, memory and time are bounded, whoever connects.
 
 mod actor;
+mod door;
 mod entry;
 mod link;
 mod listener;

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::facts::{Entry, FactSet, Kind, hosts_of, numbers_of};
-use crate::analysis::{Stored, StoredCapture, StoredLog, StoredSet, counters_of};
+use crate::analysis::{OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, counters_of};
 use crate::capture::Summary;
+use crate::names::short;
 use crate::net::{Address, Endpoint};
 use crate::report::escape::clean;
 
@@ -40,8 +41,8 @@ pub fn gather(facts: FactSet) -> Stored {
         // No number that a set of a case has: its captures lie elsewhere, and cannot be read again.
         set.key = -1 - i as i64;
     }
-    gathered.setups.sort();
-    gathered.setups.dedup();
+    gathered.origins.sort();
+    gathered.claimed_hosts.sort();
     gathered.hosts.sort();
     gathered
 }
@@ -68,6 +69,7 @@ impl One<'_> {
         let host = text(self.object(Kind::Origin), "host").map(|h| clean(h.as_bytes(), 255));
         let machine = text(self.object(Kind::Machine), "host").map(|h| clean(h.as_bytes(), 255));
         let label = host.clone().or_else(|| machine.clone());
+        let machine_name = machine.clone();
         if let Some(name) = machine {
             let addresses = self.object(Kind::Machine).and_then(|o| o.get("addresses").cloned());
             let addresses = addresses.as_ref().and_then(Value::as_array).into_iter().flatten();
@@ -75,8 +77,14 @@ impl One<'_> {
             let machine = (name, addresses.filter_map(address).collect());
             self.out.machines.push(machine);
         }
-        let setup = self.object(Kind::SiteFacts).and_then(|o| Some(o.get("setup")?.to_string()));
-        self.out.setups.extend(setup);
+        let settings = self.object(Kind::SiteFacts).and_then(|o| Some(o.get("setup")?.to_string()));
+        let names: BTreeSet<String> = host.iter().chain(&machine_name).map(|n| short(n)).collect();
+        let observes = names.is_empty() && [Kind::Capture, Kind::Log].iter().all(|k| self.of(*k).next().is_none());
+        if settings.is_some() || !observes {
+            let paths = [Kind::Capture, Kind::Log].iter().flat_map(|k| self.of(*k)).filter_map(path_of).collect();
+            let label = label.clone().unwrap_or_else(|| self.origin.to_string());
+            self.out.origins.push(OriginSettings { label, names, paths, settings });
+        }
         let missing = self.missing(label.as_deref());
         self.out.notes.extend(missing);
         let refused: Vec<(String, String)> = self
@@ -92,7 +100,8 @@ impl One<'_> {
         let (hosts, broken) = self.hosts();
         self.out.sets.extend(sets);
         self.out.logs.extend(logs);
-        self.out.hosts.extend(hosts);
+        let whose = label.unwrap_or_else(|| self.origin.to_string());
+        self.out.claimed_hosts.extend(hosts.into_iter().map(|(path, text)| (whose.clone(), path, text)));
         self.out.damaged += damaged + torn + broken;
     }
 
@@ -237,6 +246,12 @@ impl One<'_> {
         }
         (all, damaged)
     }
+}
+
+/// The path in a fact of a capture or a log.
+fn path_of((_, entry): (&str, &Entry)) -> Option<PathBuf> {
+    let body: Map<String, Value> = serde_json::from_slice(&entry.data).ok()?;
+    Some(PathBuf::from(body.get("path")?.as_str()?))
 }
 
 fn endpoint(text: &str) -> Option<Endpoint> {

@@ -11,7 +11,7 @@ use super::line::{MAJOR, NAME};
 use super::prefix::{pass_over, peeled};
 use super::weight::{FLOW, allowed, is_oversize, of_fact, refusal};
 use crate::report::escape::clean;
-use crate::stream::{FlowRecord, Take};
+use crate::stream::FlowRecord;
 
 /// A line that is longer is no evidence: ours are a tenth of it.
 const MAX_LINE: u64 = 1 << 20;
@@ -332,9 +332,7 @@ impl LineReader {
         decoder.window_log_max(23).ok()?;
         let mut input = BufReader::new(decoder.take(MAX_RECORDS));
         while !input.fill_buf().ok()?.is_empty() {
-            let mut record = [0u8; FlowRecord::STORED_BYTES];
-            input.read_exact(&mut record).ok()?;
-            let record = FlowRecord::from_bytes(&mut Take(&record))?;
+            let record = FlowRecord::read_from(&mut input)?;
             if !self.weigh(origin, FLOW) {
                 break;
             }

@@ -6,6 +6,7 @@
 
 mod advice;
 mod behaviour;
+pub mod doors;
 mod fleet;
 mod host;
 mod matrix;

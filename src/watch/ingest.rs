@@ -9,7 +9,7 @@ use super::error::WatchError;
 use super::logs;
 use super::news::{conclude, told};
 use crate::alert::Alerts;
-use crate::analysis::{Analysis, Options, survey};
+use crate::analysis::{Analysis, Options, OriginSettings, survey};
 use crate::capture::{Limits, unpacked};
 use crate::case::{self, Case, Delivered};
 use crate::evidence::{Entry, EvidenceError, FactSet, Kind, LineReader, gather, list_segments};
@@ -71,14 +71,17 @@ impl Central {
         &mut self,
         now: Timestamp,
         stop: &dyn Fn() -> bool,
-        options: &dyn Fn(&[String]) -> Result<Options, String>,
+        options: &dyn Fn(&[OriginSettings]) -> Result<(Options, Vec<String>), String>,
     ) -> Result<Ingested, WatchError> {
         let mut taken = Ingested::default();
         self.take(now, stop, &mut taken)?;
         if self.case.is_fresh()? && !stop() {
-            let setups = gather(self.case.evidence_of(Some(Kind::SiteFacts))?).setups;
-            let options = options(&setups).map_err(WatchError::SiteFacts)?;
-            let analysis = conclude(&mut self.case, &options, &mut |_, _| {})?;
+            let kinds = [Kind::Origin, Kind::Machine, Kind::SiteFacts, Kind::Capture, Kind::Log];
+            let origins = gather(self.case.evidence_of(&kinds)?).origins;
+            let (options, unused) = options(&origins).map_err(WatchError::SiteFacts)?;
+            let mut analysis = conclude(&mut self.case, &options, &mut |_, _| {})?;
+            analysis.report.notes.extend(unused.iter().cloned());
+            taken.wrong.extend(unused);
             let deliver = self.alerts.is_any().then_some(self.alert_on);
             let withheld = self.alerts.withheld(&analysis.report, &mut taken.wrong);
             taken.fresh = self.case.tell_but(&told(&analysis.report, deliver), &withheld, true, now)?;

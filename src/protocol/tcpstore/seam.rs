@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::infer_dialect::releases;
 use super::{Candidates, Declared, Decoding, Dialect, Facts, first_bytes};
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
@@ -41,6 +42,12 @@ impl FlowObservation {
     /// What a TCPStore decoder of `dialect` makes of it.
     pub fn facts(&self, dialect: Dialect) -> Option<&Facts> {
         self.store().iter().find(|f| f.dialect == dialect)
+    }
+
+    /// The oldest and the newest release of PyTorch that the store's client can be, where its requests tell.
+    pub fn client_releases(&self) -> (Option<(u8, u8)>, Option<(u8, u8)>) {
+        let sound = self.facts(Dialect::D).filter(|f| f.reading.is_sound());
+        sound.map_or((None, None), |f| releases(&f.reading))
     }
 }
 
