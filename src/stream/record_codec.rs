@@ -74,11 +74,11 @@ fn put_moment(out: &mut Vec<u8>, m: OptionalTime) {
 
 impl FlowRecord {
     /// Bytes of a record in each layout, from the first.
-    const LAYOUT_BYTES: [usize; LAYOUT as usize] = [158, 170];
+    const LAYOUT_BYTES: [usize; LAYOUT as usize] = [158, 170, 178];
 
     /// A record from what is read next; `None` when that is none.
     pub(crate) fn read_from(input: &mut impl std::io::Read) -> Option<FlowRecord> {
-        let mut bytes = [0u8; 170];
+        let mut bytes = [0u8; 178];
         let (layout, rest) = bytes.split_first_mut()?;
         input.read_exact(std::slice::from_mut(layout)).ok()?;
         let length = Self::LAYOUT_BYTES.get(usize::from(*layout).checked_sub(1)?)?;
@@ -182,6 +182,8 @@ impl FlowRecord {
             r.shifts = take.u8()?;
             r.server_window = take.u16()?;
             r.syn_timestamp = take.u32()?;
+        } else if r.has_ended() {
+            r.bits |= Self::WATCHED;
         }
         Some(r)
     }
