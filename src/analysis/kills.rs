@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::options::Options;
 use super::prune::guessed_zone;
 use crate::clock::{Kill, Miss, Offset, boot_from_deaths, common_quarter_hour, log_against_capture};
 use crate::finding::Finding;
@@ -212,12 +213,13 @@ fn moved(e: &mut OomEvent, seconds: f64, uncertainty: f64) {
 
 /// Logs that all miss their triggers by one multiple of a quarter of an hour: a zone that nobody named.
 pub(super) fn common_zone(
+    options: &Options,
     events: &mut [OomEvent],
     claims: &Claims,
     names: &Names,
-    max_lag: f64,
     told: &mut ClockNotes,
 ) {
+    let max_lag = options.max_lag;
     let mut misses: BTreeMap<String, Miss> = BTreeMap::new();
     // Where every line names its zone, it may be the zone that is wrong.
     let unnamed = events.iter().any(|e| e.kind != OomKind::Gpu && guessed_zone(e));
@@ -250,31 +252,37 @@ pub(super) fn common_zone(
     }
     let all: Vec<Miss> = misses.values().copied().collect();
     let Some(found) = common_quarter_hour(&all).filter(|q| q.chance <= CHANCE) else { return };
-    let (zone, seconds) = (found.zone(), found.seconds() as f64);
-    let logs = match (found.fits, unnamed) {
-        (1, true) => "One log without a zone misses",
-        (_, true) => "All logs without a zone miss",
-        (1, false) => "The one log misses",
-        (_, false) => "All logs miss",
-    };
-    let fix = if unnamed {
-        format!("their times are taken as of {zone}. Pass --log-tz {zone} to confirm it.")
-    } else {
-        format!("their lines name a zone, which seems wrong by that much ({zone} would fit): they were corrected.")
-    };
-    told.first.push(format!(
-        "{logs} what the captures show by {:+} h, a multiple of 15 minutes ({} host(s) agree): {fix}",
+    let seconds = found.seconds() as f64;
+    let given = events.iter().find(|e| concerned(e) && e.time_source.contains("zone given"));
+    let given = given.and_then(|e| Some(options.zone_of_log(e.host.as_deref(), names)?.east_at(e.time)));
+    let (logs, miss) = if found.fits == 1 { ("one log", "misses") } else { ("all logs", "miss") };
+    let by = format!(
+        "what the captures show by {:+} h, a multiple of 15 minutes ({} agree)",
         seconds / 3600.0,
-        found.fits
-    ));
+        if found.fits == 1 { "one host".to_string() } else { format!("{} hosts", found.fits) }
+    );
+    // The zone to name, where it is not the lines that name a wrong one.
+    let zone = (unnamed || given.is_some()).then(|| found.zone(given.unwrap_or(0)));
+    told.first.push(match (&zone, given) {
+        (Some(zone), Some(_)) => format!(
+            "The zone that --log-tz gives seems wrong: {logs} {miss} {by}. --log-tz {zone} fits, and their times are taken so."
+        ),
+        (Some(zone), None) => format!(
+            "Of the logs without a zone, {logs} {miss} {by}: their times are taken as of {zone}. Pass --log-tz {zone} to confirm it."
+        ),
+        (None, _) => {
+            format!("Though their lines name a zone, {logs} {miss} {by}: that zone seems wrong, and they were corrected.")
+        }
+    });
+    let zone =
+        zone.map_or_else(|| format!("{:+} h from what its lines say", -seconds / 3600.0), |z| format!("--log-tz {z}"));
     for e in events.iter_mut().filter(|e| concerned(e)) {
         moved(e, seconds, 0.0);
         e.time_source = "local time, zone inferred from the captures";
         e.time_is_assumed = true;
         let Some(host) = e.host.as_deref() else { continue };
         if told.corrections.of(names.canonical(host)).is_empty() {
-            let text =
-                format!("the zone of its log was inferred: its times are {zone}, told by no line (--log-tz {zone})");
+            let text = format!("the zone of its log was inferred from the captures ({zone})");
             told.corrections
                 .add(names.canonical(host), Correction { whose: Whose::Log, text, uncertainty: 0.0, agreed: false });
             told.clocks.push(Clock {
@@ -290,7 +298,13 @@ pub(super) fn common_zone(
 }
 
 /// Clocks of single hosts' logs, from the deaths of their listeners.
-pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names, told: &mut ClockNotes) {
+pub(super) fn log_clocks(
+    events: &mut [OomEvent],
+    claims: &Claims,
+    names: &Names,
+    swapped: &BTreeMap<String, String>,
+    told: &mut ClockNotes,
+) {
     let mut by_host: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (i, e) in events.iter().enumerate() {
         if let Some(host) = &e.host {
@@ -302,6 +316,10 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         let host = host.clone();
         let own = claims.of(Some(&host), names);
         let deaths: Vec<Timestamp> = own.iter().filter_map(|c| c.died).collect();
+        // Logs that fit each other's captures are not each off by as much as the other is to the other side.
+        if swapped.contains_key(&names.key(&host)) {
+            continue;
+        }
         // A boot time or a zone that was found from the death agrees with it by its making.
         if deaths.is_empty() || !told.corrections.of(names.canonical(&host)).iter().all(|c| c.whose == Whose::Capture) {
             continue;
@@ -313,7 +331,8 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         let fitting: Vec<&OomEvent> = of_host().filter(|e| fit(e) == best).collect();
         let kills: Vec<Kill> = fitting.iter().map(|e| kill_of(e)).collect();
         let reapers: Vec<Timestamp> = fitting.iter().filter_map(|e| e.reaped_at).collect();
-        if let Some(offset) = log_against_capture(&deaths, &kills, &reapers, LIMIT) {
+        let offset = log_against_capture(&deaths, &kills, &reapers, LIMIT);
+        if let Some(offset) = offset.or_else(|| of_a_zone(&deaths, &kills, &reapers)) {
             let unsure = fitting.iter().map(|e| e.uncertainty_nanos).max().unwrap_or(0) as f64 / NANOS as f64;
             found.push((host, offset, unsure));
         }
@@ -338,8 +357,11 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         }
         let agree = found.iter().filter(|(h, o, _)| h != host && o.agrees(offset)).count();
         let text = format!(
-            "the clock of its log is {:+.1} s off, by the listener's death on the wire ({}); its times were corrected{}",
-            offset.seconds,
+            "{} off, by the listener's death on the wire ({}); its times were corrected{}",
+            match offset.seconds {
+                s if s.abs() > LIMIT => format!("its log seems to be of another zone: it is {:+.2} h", s / 3600.0),
+                s => format!("the clock of its log is {s:+.1} s"),
+            },
             offset.method.name(),
             if agree >= 2 { format!(", and {agree} other hosts' logs are off by as much") } else { String::new() }
         );
@@ -349,6 +371,24 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
             Correction { whose: Whose::Log, text, uncertainty: offset.uncertainty, agreed: agree >= 2 },
         );
     }
+}
+
+/// Kills of one host that are held against zones: more fit one by chance.
+const OF_A_ZONE: usize = 4;
+
+/// A log of one host that is off by a multiple of a quarter of an hour: its lines are of another zone than the other logs'.
+fn of_a_zone(deaths: &[Timestamp], kills: &[Kill], reapers: &[Timestamp]) -> Option<Offset> {
+    if kills.len() > OF_A_ZONE || deaths.len() > OF_A_ZONE {
+        return None;
+    }
+    let shifted = |quarters: i64| {
+        let by = -quarters * 900 * NANOS;
+        let kills: Vec<Kill> = kills.iter().map(|k| Kill { at: k.at.plus_nanos(by), ..*k }).collect();
+        let reapers: Vec<Timestamp> = reapers.iter().map(|r| r.plus_nanos(by)).collect();
+        let o = log_against_capture(deaths, &kills, &reapers, WORTH_SECONDS)?;
+        Some(Offset { seconds: o.seconds + (quarters * 900) as f64, ..o })
+    };
+    (-48..=56).filter_map(shifted).max_by_key(|o| (o.fits, -(o.seconds.abs() as i64)))
 }
 
 /// Of an hour that was lived twice the instant that fits a claim. `fits`: whether a kill at its time has a trigger.
