@@ -556,7 +556,8 @@ impl Assembler {
     pub(super) fn drop_unreached(&mut self, sink: &mut impl FnMut(Event<'_>)) {
         self.release_acknowledged(sink);
         let cut = self.cuts.run(self.next, self.next.saturating_add(1)).1;
-        if self.acknowledged.is_some_and(|a| a <= self.next) && !cut {
+        // Whoever acknowledges exactly what came before the hole is waiting at it.
+        if self.acknowledged == Some(self.next) && !cut {
             self.counters.given_up = self.counters.given_up.saturating_add(self.holes.clear());
         }
     }

@@ -204,7 +204,8 @@ impl Stream {
             closed: record.rst.iter().any(|t| t.get().is_some()),
             rejected: record.rst[1 - direction.index()].get().is_some(),
             ended: None,
-            offloads: false,
+            offloads: record.bits & if to_server { FlowRecord::BAD_SYN } else { FlowRecord::BAD_SYN_ACK } != 0
+                && answered,
             doubted: Vec::new(),
             doubted_bytes: 0,
         }
@@ -416,7 +417,9 @@ impl Stream {
                 d.reason,
                 Refusal::Checksum | Refusal::NotEstablished | Refusal::Acknowledgement | Refusal::Closed
             );
-            let needed = self.lacks(&d) || d.reason == Refusal::Closed && !self.closed;
+            // Whoever answers, and does not refuse, has a connection.
+            let opened = d.reason == Refusal::NotEstablished && self.acknowledged.is_some();
+            let needed = opened || self.lacks(&d) || d.reason == Refusal::Closed && !self.closed;
             let proven = d.reason != Refusal::Control || d.wire_length > 0;
             if needed && !unseen && proven || unseen && plausible {
                 self.doubted_bytes -= d.bytes.len();
@@ -526,7 +529,7 @@ impl Conversation {
         let stream = &mut self.streams[direction.index()];
         let bad_checksum = verify_checksum(s) == Checksum::Bad;
         let mut outcome = Outcome { bad_checksum, ..Outcome::default() };
-        let copy = stream.copies.is_copy(s, time);
+        let copy = stream.copies.is_copy(s, time).then(|| *stream.assembler.counters());
         if s.flags.syn() && !bad_checksum {
             stream.open(s);
         }
@@ -600,8 +603,12 @@ impl Conversation {
                 stream.heard(ack, 0);
             }
         }
-        outcome.duplicate = copy && again;
-        stream.duplicates += u64::from(outcome.duplicate);
+        if let Some(before) = copy.filter(|_| again) {
+            // What was captured twice was not sent twice.
+            outcome.duplicate = true;
+            stream.duplicates += 1;
+            *stream.assembler.counters_mut() = before;
+        }
         if answers && shakes {
             self.learn(record);
         }

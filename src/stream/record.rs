@@ -243,6 +243,10 @@ impl FlowRecord {
     pub(crate) const WATCHED: u8 = 16;
     /// It is still the flow that its endpoints' packets belong to.
     pub(crate) const LIVE: u8 = 32;
+    /// The SYN has a wrong checksum. Where it is answered all the same, the capture is wrong about checksums, not the sender.
+    pub(crate) const BAD_SYN: u8 = 64;
+    /// The SYN-ACK has.
+    pub(crate) const BAD_SYN_ACK: u8 = 128;
 
     pub(crate) fn isn_seen(&self, i: usize) -> bool {
         self.bits & (Self::CLIENT_ISN << i) != 0

@@ -73,6 +73,8 @@ fn put_moment(out: &mut Vec<u8>, m: OptionalTime) {
 }
 
 impl FlowRecord {
+    /// What is kept of `bits` beside the marks that the first layout had.
+    const STORED_BITS: u8 = Self::TIMESTAMPS | Self::SACK | Self::WATCHED | Self::BAD_SYN | Self::BAD_SYN_ACK;
     /// Bytes of a record in each layout, from the first.
     const LAYOUT_BYTES: [usize; LAYOUT as usize] = [158, 170, 178];
 
@@ -116,7 +118,7 @@ impl FlowRecord {
         put_packet(&mut out, self.first_packet);
         put_packet(&mut out, self.server_close_packet());
         put_packet(&mut out, self.close_packets[0].into());
-        out.extend_from_slice(&[self.bits & (Self::TIMESTAMPS | Self::SACK | Self::WATCHED), self.shifts]);
+        out.extend_from_slice(&[self.bits & Self::STORED_BITS, self.shifts]);
         out.extend_from_slice(&self.server_window.to_le_bytes());
         out.extend_from_slice(&self.syn_timestamp.to_le_bytes());
         out
@@ -178,7 +180,7 @@ impl FlowRecord {
             r.close_packets[0] = take.packet()?.into();
         }
         if layout > 2 {
-            r.bits |= take.u8()? & (Self::TIMESTAMPS | Self::SACK | Self::WATCHED);
+            r.bits |= take.u8()? & Self::STORED_BITS;
             r.shifts = take.u8()?;
             r.server_window = take.u16()?;
             r.syn_timestamp = take.u32()?;

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-use crate::frame::{Flags, Glance, Segment};
+use crate::frame::{Checksum, Flags, Glance, Segment, verify_checksum};
 use crate::net::Endpoint;
 use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
 use crate::stream::{CompactRef, PacketRef};
@@ -559,11 +559,15 @@ fn note_control(
             return direction;
         }
         let i = direction.index();
+        let wrong = if verify_checksum(segment) == Checksum::Bad { FlowRecord::BAD_SYN << i } else { 0 };
         let reborn = flags.ack() && record.bytes == [0, 0] && record.isn_seen(1) && record.isns[1] != segment.seq;
         if !record.isn_seen(i) || reborn {
             // The server's last SYN-ACK before any payload: it may have forgotten the first attempt.
             record.set_isn(i, segment.seq);
             record.note_offer(segment);
+            record.bits |= wrong;
+        } else if wrong == 0 {
+            record.bits &= !(FlowRecord::BAD_SYN << i);
         }
         if flags.ack() {
             record.syn_ack.first(time);

@@ -117,10 +117,8 @@ fn check(sent: &[Sent], isn: u32, syn: bool) {
     assert_eq!(c.delivered, bytes.len() as u64);
     assert_eq!(c.gap_bytes, gaps);
     assert_eq!(c.span(), offsets.last().map_or(0, |last| last + 1));
-    let sent_bytes: usize = sent.iter().map(|(_, b)| b.len()).sum();
-    // A byte at the place before the next one that differs is a keep-alive's.
-    // A byte that meets two segments which overlap each other is compared twice.
-    assert!(sent_bytes as u64 <= c.delivered + c.retransmitted_bytes + c.before_start + c.keep_alives);
+    // Runs that overlap each other are not compared with all that came for their places: nothing more is to be said of
+    // how many bytes came again.
     assert_eq!(c.retransmitted_bytes, c.duplicate_bytes + c.unverified_bytes + c.conflict_bytes);
 }
 
