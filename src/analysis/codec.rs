@@ -11,8 +11,12 @@ use crate::net::Endpoint;
 use crate::stream::{FlowRecord, PacketRef, Take, put_endpoint, put_packet};
 use crate::time::Timestamp;
 
-/// Version of the layout.
-const LAYOUT: u8 = 1;
+/// The mark of a segment whose TCP header was kept.
+const WITH_HEADER: u8 = 2;
+/// The longest TCP header, in bytes.
+const MAX_HEADER: usize = 60;
+/// Version of the layout. The first one has no TCP headers.
+const LAYOUT: u8 = 2;
 /// A batch unpacks to at most this many bytes; one that is larger is damaged.
 const MAX_BATCH: u64 = 256 << 20;
 /// Bytes of a segment before its encapsulations, and of one encapsulation.
@@ -59,7 +63,10 @@ pub(super) struct KeptSegment {
     window: u16,
     wire_length: u32,
     ip_id: u32,
-    payload: Vec<u8>,
+    /// The TCP header as it was captured, and the payload.
+    tcp: Vec<u8>,
+    /// Bytes of the header: none in batches of the first layout.
+    header: usize,
     outer: Vec<OuterLayer>,
 }
 
@@ -72,12 +79,12 @@ impl KeptSegment {
             ack: self.ack,
             flags: self.flags,
             window: self.window,
-            payload: &self.payload,
+            payload: self.tcp.get(self.header..).unwrap_or_default(),
             wire_length: self.wire_length,
             ip_id: self.ip_id,
             outer: &self.outer,
-            // Checksums were counted when the packet was read.
-            tcp: &[],
+            // Without the header neither checksum nor options are known; the checksums were counted when it was read.
+            tcp: if self.header > 0 { &self.tcp } else { &[] },
         }
     }
 
@@ -94,7 +101,8 @@ impl KeptSegment {
 
 /// Appends a segment to an unpacked batch.
 pub(super) fn put(out: &mut Vec<u8>, s: &Segment<'_>, time: Timestamp, packet: PacketRef, opens: Option<&FlowRecord>) {
-    out.push(u8::from(opens.is_some()));
+    let header = s.tcp.len().saturating_sub(s.payload.len()).min(MAX_HEADER);
+    out.push(u8::from(opens.is_some()) | if header > 0 { WITH_HEADER } else { 0 });
     put_packet(out, packet);
     out.extend_from_slice(&time.0.to_le_bytes());
     put_endpoint(out, s.src);
@@ -114,6 +122,10 @@ pub(super) fn put(out: &mut Vec<u8>, s: &Segment<'_>, time: Timestamp, packet: P
     }
     out.extend_from_slice(&(s.payload.len() as u32).to_le_bytes());
     out.extend_from_slice(s.payload);
+    if header > 0 {
+        out.push(header as u8);
+        out.extend_from_slice(s.tcp.get(..header).unwrap_or_default());
+    }
     if let Some(record) = opens {
         out.extend_from_slice(&record.to_bytes());
     }
@@ -132,7 +144,7 @@ pub(super) fn pack(batch: &[u8]) -> std::io::Result<Vec<u8>> {
 pub(super) fn unpack(blob: &[u8], take: &mut dyn FnMut(KeptSegment) -> bool) -> bool {
     let Ok(mut input) = unpacked(blob, MAX_BATCH) else { return false };
     let mut layout = [0u8];
-    if input.read_exact(&mut layout).is_err() || layout[0] != LAYOUT {
+    if input.read_exact(&mut layout).is_err() || !(1..=LAYOUT).contains(&layout[0]) {
         return false;
     }
     loop {
@@ -163,7 +175,8 @@ fn one(input: &mut impl Read) -> Option<KeptSegment> {
     let mut head = [0u8; HEAD];
     input.read_exact(&mut head).ok()?;
     let take = &mut Take(&head);
-    let opens = take.u8()? & 1 != 0;
+    let marks = take.u8()?;
+    let opens = marks & 1 != 0;
     let packet = take.packet()?;
     let time = take.time()?;
     let (src, dst) = (take.endpoint()?, take.endpoint()?);
@@ -182,8 +195,17 @@ fn one(input: &mut impl Read) -> Option<KeptSegment> {
         outer.push(OuterLayer { kind, source, target, id: has_id.then_some(id) });
     }
     let payload = bytes(input, MAX_PAYLOAD)?;
+    let mut tcp = Vec::new();
+    if marks & WITH_HEADER != 0 {
+        let mut length = [0u8];
+        input.read_exact(&mut length).ok()?;
+        tcp.resize(usize::from(length[0]), 0);
+        input.read_exact(&mut tcp).ok()?;
+    }
+    let header = tcp.len();
+    tcp.extend_from_slice(&payload);
     let opens = if opens { Some(FlowRecord::read_from(input)?) } else { None };
-    Some(KeptSegment { packet, time, opens, src, dst, seq, ack, flags, window, wire_length, ip_id, payload, outer })
+    Some(KeptSegment { packet, time, opens, src, dst, seq, ack, flags, window, wire_length, ip_id, tcp, header, outer })
 }
 
 /// Bytes behind their number; `None` where they end too early or are more than `max`.

@@ -5,7 +5,8 @@ use crate::protocol::observation::{FlowObservation, Kept, Overlap};
 use crate::protocol::seam::{Decoder, Opening, ProtocolSet, SERVER_FIRST_BYTES};
 use crate::protocol::{DISSECTORS, recognise};
 use crate::stream::{
-    Assembler, AssemblerLimits, Chunk, Direction, Event, FlowRecord, HEAD_BYTES, Heads, PacketRef, Piece,
+    AssemblerLimits, Chunk, Conversation, Direction, Event, FlowRecord, HEAD_BYTES, Heads, Outcome, PacketRef,
+    StreamCounters,
 };
 use crate::time::Timestamp;
 
@@ -54,52 +55,9 @@ pub(crate) struct Step {
     pub(crate) token: Option<(u64, ProtocolSet)>,
     /// From here on it carries data that is only counted.
     pub(crate) bulk: bool,
-    pub(crate) duplicate: bool,
     pub(crate) server_active: bool,
-}
-
-/// What two copies of one packet have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Print {
-    seq: u32,
-    ack: u32,
-    length: u32,
-    captured: u32,
-    ip_id: u32,
-    window: u16,
-    flags: u8,
-}
-
-/// Copies of one packet are seen within this time; a retransmission takes longer (RFC 6298: 200 ms and more).
-const COPY_NANOS: i64 = 20_000_000;
-
-/// Tells a packet that was captured twice (another interface of `any`, a mirror port) from a retransmission.
-#[derive(Default)]
-pub(super) struct Copies {
-    recent: [Option<(Print, Timestamp)>; 4],
-    at: usize,
-}
-
-impl Copies {
-    pub(super) fn is_copy(&mut self, segment: &Segment<'_>, time: Timestamp) -> bool {
-        let print = Print {
-            seq: segment.seq,
-            ack: segment.ack,
-            length: segment.wire_length,
-            // A copy that a smaller snaplen cut earlier is no copy of all of it.
-            captured: segment.payload.len() as u32,
-            ip_id: segment.ip_id,
-            window: segment.window,
-            flags: segment.flags.0,
-        };
-        let near = |t: Timestamp| time.0.abs_diff(t.0) <= COPY_NANOS as u64;
-        if self.recent.iter().flatten().any(|(p, t)| *p == print && near(*t)) {
-            return true;
-        }
-        self.recent[self.at] = Some((print, time));
-        self.at = (self.at + 1) % self.recent.len();
-        false
-    }
+    /// What its receiver made of it.
+    pub(crate) outcome: Outcome,
 }
 
 /// The beginning of a stream, as packets carried it.
@@ -107,6 +65,12 @@ struct HeadBuffer {
     kept: Vec<Kept>,
     bytes: usize,
     whole: bool,
+}
+
+impl Default for HeadBuffer {
+    fn default() -> Self {
+        HeadBuffer { kept: Vec::new(), bytes: 0, whole: true }
+    }
 }
 
 impl HeadBuffer {
@@ -132,30 +96,6 @@ impl HeadBuffer {
             head.extend_from_slice(&k.bytes[..k.bytes.len().min(max - head.len())]);
         }
         head
-    }
-}
-
-/// One direction of a tracked flow.
-struct Side {
-    assembler: Assembler,
-    keeper: HeadBuffer,
-    copies: Copies,
-    base: Option<u32>,
-}
-
-impl Side {
-    fn new(isn: Option<u32>) -> Self {
-        let limits = AssemblerLimits { history_bytes: 1 << 10, ..AssemblerLimits::default() };
-        let mut assembler = Assembler::new(limits);
-        if let Some(isn) = isn {
-            assembler.syn(isn);
-        }
-        Side {
-            assembler,
-            keeper: HeadBuffer { kept: Vec::new(), bytes: 0, whole: true },
-            copies: Copies::default(),
-            base: isn.map(|n| n.wrapping_add(1)),
-        }
     }
 }
 
@@ -202,7 +142,8 @@ impl DecodedFlow {
 /// A flow under reassembly.
 pub(crate) struct Tracked {
     pub(crate) flow: u32,
-    sides: [Side; 2],
+    conversation: Conversation,
+    keepers: [HeadBuffer; 2],
     decided: bool,
     /// Whether its group's token was told, or will not be.
     told: bool,
@@ -218,7 +159,11 @@ impl Tracked {
     pub(crate) fn new(flow: u32, record: &FlowRecord, interest: Interest, segment: &Segment<'_>) -> Self {
         let mut tracked = Tracked {
             flow,
-            sides: [Side::new(record.isn(Direction::ToServer)), Side::new(record.isn(Direction::ToClient))],
+            conversation: Conversation::new(
+                AssemblerLimits { history_bytes: 1 << 10, ..AssemblerLimits::default() },
+                record,
+            ),
+            keepers: Default::default(),
             decided: false,
             told: false,
             heard: DecodedFlow::default(),
@@ -244,7 +189,7 @@ impl Tracked {
         // What was kept while it was undecided is replayed in the order in which packets came.
         let mut kept: Vec<(Direction, Kept)> = Vec::new();
         for direction in [Direction::ToServer, Direction::ToClient] {
-            kept.extend(self.sides[direction.index()].keeper.kept.iter().cloned().map(|k| (direction, k)));
+            kept.extend(self.keepers[direction.index()].kept.iter().cloned().map(|k| (direction, k)));
         }
         kept.sort_by_key(|(_, k)| (k.time, k.packet));
         for (direction, k) in &kept {
@@ -259,7 +204,7 @@ impl Tracked {
 
     /// What further connections of its group begin with, once its first bytes say whose it is.
     fn token(&self, record: &FlowRecord) -> Option<(u64, ProtocolSet)> {
-        let head = self.sides[0].keeper.head(HEAD_BYTES);
+        let head = self.keepers[0].head(HEAD_BYTES);
         let sure = Interest::of_bytes(record, [&head, &[]], !self.midstream).sure;
         let places = (0..).map(ProtocolSet::only).zip(DISSECTORS).filter(|(place, _)| sure.contains(*place));
         places.filter_map(|(place, d)| Some((d.group_token(&head)?, place))).next()
@@ -267,8 +212,7 @@ impl Tracked {
 
     /// Memory taken, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let held = |s: &Side| s.assembler.counters().allocated_bytes as usize + s.keeper.bytes;
-        Self::BASE_BYTES + self.sides.iter().map(held).sum::<usize>()
+        Self::BASE_BYTES + self.conversation.bytes() + self.keepers.iter().map(|k| k.bytes).sum::<usize>()
     }
 
     /// Takes one segment.
@@ -280,31 +224,14 @@ impl Tracked {
         packet: PacketRef,
     ) -> Step {
         let direction = if segment.src == record.client() { Direction::ToServer } else { Direction::ToClient };
-        let mut step = Step::default();
-        let side = &mut self.sides[direction.index()];
-        if side.copies.is_copy(segment, time) {
-            step.duplicate = true;
-            return step;
-        }
-        if segment.flags.syn() {
-            side.assembler.syn(segment.seq);
-            side.base = side.base.or(Some(segment.seq.wrapping_add(1)));
-        }
-        let seq = segment.seq.wrapping_add(u32::from(segment.flags.syn()));
-        if segment.wire_length > 0 {
-            side.base = side.base.or(Some(seq));
-            let piece = Piece { seq, payload: segment.payload, wire_length: segment.wire_length, time, packet };
-            let Side { assembler, keeper, .. } = side;
-            assembler.push(piece, &mut |event| self.heard.event(direction, event, keeper, time));
-            step.server_active = direction == Direction::ToClient;
-        }
-        if segment.flags.fin() {
-            side.assembler.fin(seq.wrapping_add(segment.wire_length));
-        }
-        step.server_active |= direction == Direction::ToClient && (segment.flags.fin() || segment.flags.rst());
-        if segment.flags.ack() {
-            self.sides[direction.reverse().index()].assembler.acknowledged(segment.ack);
-        }
+        let (heard, keepers) = (&mut self.heard, &mut self.keepers);
+        let outcome = self.conversation.segment(record, segment, time, packet, &mut |direction, event| {
+            heard.event(direction, event, &mut keepers[direction.index()], time);
+        });
+        let ends = outcome.fin || outcome.rst;
+        let server_active = direction == Direction::ToClient && outcome.accepted && segment.wire_length > 0 || ends;
+        let mut step =
+            Step { outcome, server_active: direction == Direction::ToClient && server_active, ..Step::default() };
         if !self.decided {
             step.dismissed = self.settle(record);
         }
@@ -318,7 +245,7 @@ impl Tracked {
 
     /// Decides an undecided flow if its bytes allow it; whether it is dismissed.
     fn settle(&mut self, record: &FlowRecord) -> bool {
-        let heads = [self.sides[0].keeper.head(HEAD_BYTES), self.sides[1].keeper.head(HEAD_BYTES)];
+        let heads = [self.keepers[0].head(HEAD_BYTES), self.keepers[1].head(HEAD_BYTES)];
         let interest = Interest::of_bytes(record, [&heads[0], &heads[1]], true);
         if interest.is_decided() {
             self.decide(interest);
@@ -332,27 +259,36 @@ impl Tracked {
     pub(crate) fn heads(&self) -> Heads {
         let first = |k: &HeadBuffer| k.kept.first().map(|k| (k.packet, k.time));
         Heads {
-            bytes: [self.sides[0].keeper.head(HEAD_BYTES), self.sides[1].keeper.head(HEAD_BYTES)],
-            first: [first(&self.sides[0].keeper), first(&self.sides[1].keeper)],
+            bytes: [self.keepers[0].head(HEAD_BYTES), self.keepers[1].head(HEAD_BYTES)],
+            first: [first(&self.keepers[0]), first(&self.keepers[1])],
         }
+    }
+
+    /// What was counted so far, `[to server, to client]`.
+    pub(crate) fn counters(&self) -> [&StreamCounters; 2] {
+        [Direction::ToServer, Direction::ToClient].map(|d| self.conversation.counters(d))
     }
 
     /// Ends both streams. Counts of a flow that ended early are taken from its record.
     pub(crate) fn finish(mut self, record: FlowRecord, set: u32) -> FlowObservation {
-        for direction in [Direction::ToServer, Direction::ToClient] {
-            let Side { assembler, keeper, .. } = &mut self.sides[direction.index()];
-            assembler.finish(&mut |event| self.heard.event(direction, event, keeper, record.last));
-        }
+        let (heard, keepers) = (&mut self.heard, &mut self.keepers);
+        self.conversation.finish(&mut |direction, event| {
+            heard.event(direction, event, &mut keepers[direction.index()], record.last);
+        });
         let DecodedFlow { decoders, read_by, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
-        let [mut a, mut b] = self.sides;
-        a.keeper.kept.shrink_to_fit();
-        b.keeper.kept.shrink_to_fit();
+        let [mut a, mut b] = self.keepers;
+        a.kept.shrink_to_fit();
+        b.kept.shrink_to_fit();
+        let both = [Direction::ToServer, Direction::ToClient];
         FlowObservation {
             record,
             set,
-            kept_whole: [a.keeper.whole, b.keeper.whole],
-            kept: [a.keeper.kept, b.keeper.kept],
-            base: [a.base, b.base],
+            kept_whole: [a.whole, b.whole],
+            kept: [a.kept, b.kept],
+            base: both.map(|d| self.conversation.base(d)),
+            acknowledged: both.map(|d| self.conversation.acknowledged(d)),
+            counters: both.map(|d| *self.conversation.counters(d)),
+            refused: self.conversation.refused(),
             read_by,
             decoded: decoders.into_iter().map(|d| d.end()).collect(),
             gaps,

@@ -2,13 +2,11 @@
 //!
 //! One set after the other, one packet after the other: what a visitor is told does not depend on anything else.
 
-use super::flow_decoder::Copies;
 use super::learn::Knowledge;
 use crate::capture::Reader;
 use crate::frame::{Decoder, Frame, Segment};
-use crate::net::Endpoint;
 use crate::stream::{
-    Assembler, AssemblerLimits, Direction, Event, FlowRecord, FlowState, FlowTable, PacketRef, Piece, PortSet,
+    AssemblerLimits, Conversation, Direction, Event, FlowRecord, FlowState, FlowTable, PacketRef, PortSet,
     StreamCounters,
 };
 use crate::time::Timestamp;
@@ -100,18 +98,10 @@ pub fn walk<V: FlowVisitor>(known: &Knowledge, ports: &PortSet, memory: u64, vis
     totals
 }
 
-/// One direction of a reassembled flow.
-struct Side {
-    assembler: Assembler,
-    copies: Copies,
-    duplicates: u64,
-}
-
-/// A reassembled flow. Sides are told apart by their senders: which of them is the server may be learnt late.
+/// A reassembled flow.
 struct Slot<F> {
     flow: u32,
-    first_sender: Endpoint,
-    sides: [Side; 2],
+    conversation: Conversation,
     bytes: usize,
     kept: F,
 }
@@ -156,7 +146,7 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
     fn segment(&mut self, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
         let found = self.table.observe(segment, time, packet);
         let record = self.table.record(found.flow);
-        if record.packets[0].saturating_add(record.packets[1]) == 1 {
+        if found.fresh {
             self.totals.flows += 1;
             self.silent += 1;
             let at = found.flow as usize;
@@ -173,7 +163,7 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
             FlowState::Silent if segment.wire_length == 0 => {}
             FlowState::Silent => {
                 self.silent = self.silent.saturating_sub(1);
-                if let Some(slot) = self.open(found.flow, segment) {
+                if let Some(slot) = self.open(found.flow) {
                     self.follow(slot, segment, time, packet);
                     self.shed(slot);
                 }
@@ -189,22 +179,14 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
         self.numbers.get(flow as usize).copied().unwrap_or(0)
     }
 
-    fn open(&mut self, flow: u32, segment: &Segment<'_>) -> Option<u32> {
+    fn open(&mut self, flow: u32) -> Option<u32> {
         let record = self.table.record(flow);
         let Some(kept) = self.visitor.open(self.number(flow) & !GIVEN_UP, record) else {
             self.table.record_mut(flow).state = FlowState::Dismissed;
             return None;
         };
-        let direction = if segment.src == record.client() { Direction::ToServer } else { Direction::ToClient };
-        let side = |d: Direction| {
-            let mut assembler = Assembler::new(self.limits);
-            if let Some(isn) = record.isn(d) {
-                assembler.syn(isn);
-            }
-            Side { assembler, copies: Copies::default(), duplicates: 0 }
-        };
-        let sides = [side(direction), side(direction.reverse())];
-        let slot = Box::new(Slot { flow, first_sender: segment.src, sides, bytes: SLOT_BYTES, kept });
+        let conversation = Conversation::new(self.limits, record);
+        let slot = Box::new(Slot { flow, conversation, bytes: SLOT_BYTES, kept });
         self.bytes += SLOT_BYTES;
         let at = match self.free.pop() {
             Some(at) => at,
@@ -220,32 +202,14 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
 
     fn follow(&mut self, slot: u32, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
         let Some(slot) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
-        let Slot { flow, first_sender, sides: [a, b], bytes, kept } = &mut **slot;
-        let record = self.table.record(*flow);
-        let (side, peer) = if segment.src == *first_sender { (a, b) } else { (b, a) };
-        let direction = if segment.src == record.client() { Direction::ToServer } else { Direction::ToClient };
-        if side.copies.is_copy(segment, time) {
-            side.duplicates += 1;
-            self.totals.duplicates += 1;
-            return;
-        }
-        if segment.flags.syn() {
-            side.assembler.syn(segment.seq);
-        }
-        let seq = segment.seq.wrapping_add(u32::from(segment.flags.syn()));
-        if segment.wire_length > 0 {
-            let piece = Piece { seq, payload: segment.payload, wire_length: segment.wire_length, time, packet };
-            let visitor = &mut *self.visitor;
-            side.assembler.push(piece, &mut |event| visitor.event(kept, direction, event, packet));
-        }
-        if segment.flags.fin() {
-            side.assembler.fin(seq.wrapping_add(segment.wire_length));
-        }
-        if segment.flags.ack() {
-            peer.assembler.acknowledged(segment.ack);
-        }
-        let held = |s: &Side| s.assembler.counters().allocated_bytes as usize;
-        let now = SLOT_BYTES + held(side) + held(peer) + self.visitor.bytes(kept);
+        let Slot { flow, conversation, bytes, kept } = &mut **slot;
+        let (record, visitor) = (self.table.record(*flow), &mut *self.visitor);
+        let outcome = conversation.segment(record, segment, time, packet, &mut |direction, event| {
+            visitor.event(kept, direction, event, packet);
+        });
+        self.totals.duplicates += u64::from(outcome.duplicate);
+        let now = SLOT_BYTES + conversation.bytes() + self.visitor.bytes(kept);
+        self.table.note_outcome(*flow, segment, outcome, time, packet);
         self.bytes = self.bytes.saturating_sub(*bytes).saturating_add(now);
         *bytes = now;
     }
@@ -277,21 +241,15 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
     fn close(&mut self, slot: u32) {
         let Some(closed) = self.slots.get_mut(slot as usize).and_then(Option::take) else { return };
         self.free.push(slot);
-        let Slot { flow, first_sender, sides: [mut a, mut b], bytes, mut kept } = *closed;
+        let Slot { flow, mut conversation, bytes, mut kept } = *closed;
         self.bytes = self.bytes.saturating_sub(bytes);
         let number = self.number(flow) & !GIVEN_UP;
         self.table.record_mut(flow).state = FlowState::Dismissed;
-        let record = self.table.record(flow);
-        let first_is_client = first_sender == record.client();
-        let visitor = &mut *self.visitor;
-        let sides = if first_is_client { [&mut a, &mut b] } else { [&mut b, &mut a] };
-        for (side, direction) in sides.into_iter().zip([Direction::ToServer, Direction::ToClient]) {
-            let packet = PacketRef::default();
-            side.assembler.finish(&mut |event| visitor.event(&mut kept, direction, event, packet));
-        }
-        let [client, server] = if first_is_client { [a, b] } else { [b, a] };
-        let counters = [*client.assembler.counters(), *server.assembler.counters()];
-        let duplicates = [client.duplicates, server.duplicates];
+        let (record, visitor) = (self.table.record(flow), &mut *self.visitor);
+        conversation.finish(&mut |direction, event| visitor.event(&mut kept, direction, event, PacketRef::default()));
+        let both = [Direction::ToServer, Direction::ToClient];
+        let counters = both.map(|d| *conversation.counters(d));
+        let duplicates = both.map(|d| conversation.duplicates(d));
         visitor.close(number, record, Closed { flow: kept, counters, duplicates });
     }
 

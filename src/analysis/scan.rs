@@ -377,20 +377,19 @@ impl Flows {
         let record = self.table.record(tracked.flow);
         let before = tracked.bytes();
         let step = tracked.segment(record, segment, time, packet);
-        self.counters.duplicates += u64::from(step.duplicate);
-        if !step.duplicate {
-            self.counters.bad_checksums += u64::from(verify_checksum(segment) == Checksum::Bad);
-        }
+        let flow = tracked.flow;
+        self.counters.duplicates += u64::from(step.outcome.duplicate);
+        self.counters.bad_checksums += u64::from(step.outcome.bad_checksum && !step.outcome.duplicate);
         if step.server_active {
             self.activity.entry(record.server()).or_default().note(time);
         }
+        self.table.note_outcome(flow, segment, step.outcome, time, packet);
         let after = tracked.bytes();
         self.tracked_bytes = (self.tracked_bytes + after).saturating_sub(before);
         if self.tokens.len() < MAX_TOKENS {
             self.tokens.extend(step.token);
         }
         if step.dismissed {
-            let flow = tracked.flow;
             let heads = self.options.keep_heads.then(|| tracked.heads());
             self.tracked_bytes = self.tracked_bytes.saturating_sub(after);
             self.tracked[slot] = None;

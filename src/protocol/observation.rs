@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::seam::{Decoded, ProtocolSet};
 use crate::net::Endpoint;
-use crate::stream::{Direction, FlowRecord, PacketRef};
+use crate::stream::{Direction, FlowRecord, PacketRef, Refused, StreamCounters};
 use crate::time::Timestamp;
 
 /// Bytes and the packet that carried them, kept from the beginning of a stream.
@@ -51,6 +51,12 @@ pub struct FlowObservation {
     pub kept_whole: [bool; 2],
     /// Sequence number of offset 0 of each stream.
     pub base: [Option<u32>; 2],
+    /// How many bytes of each stream its receiver acknowledged; `None` where the capture holds no acknowledgement.
+    pub acknowledged: [Option<u64>; 2],
+    /// What was counted of each stream.
+    pub counters: [StreamCounters; 2],
+    /// Segments that their receivers refused; the first few.
+    pub refused: Vec<Refused>,
     /// The protocols whose decoders read it.
     pub read_by: ProtocolSet,
     /// What they make of it.

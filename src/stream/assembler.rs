@@ -1,7 +1,9 @@
 //! Exact reassembly of one direction of one flow.
 //!
-//! Rules: the first copy of a byte wins; bytes are handed on in order, once, in the pieces that packets carried; what is
-//! in order is handed on at once and is not copied, except into the short history that retransmissions are compared with.
+//! Rules: bytes are handed on in order, once, in the pieces that packets carried; what was handed on stays; which bytes of
+//! overlapping segments stay that wait is in [`holes`](super::holes). What is in order is handed on at once and is not
+//! copied, except into the short history that retransmissions are compared with. A byte that the urgent pointer marks
+//! is left out, as a socket leaves it out of what it reads.
 //! A stream whose SYN was seen starts after it. One that was joined midway starts at its lowest byte: its bytes are
 //! [held back](HOLD_BACK_SEGMENTS) until packets that were captured slightly out of order had a chance to come.
 //!
@@ -10,7 +12,7 @@
 use super::conflict::{Pending, Verdict, difference};
 use super::event::{Event, GapCause, Piece, StreamCounters};
 use super::history::{History, Recent};
-use super::holes::Holes;
+use super::holes::{Held, Holes};
 use super::sequence::Anchor;
 use super::snaplen_cuts::Cuts;
 use super::{Chunk, PacketRef};
@@ -57,7 +59,14 @@ pub struct Assembler {
     /// The highest acknowledgement, as a position once there is an anchor to read it by.
     acknowledged: Option<u64>,
     early_ack: Option<u32>,
+    /// The highest FIN seen: a proof of bytes before it.
     fin: Option<u64>,
+    /// Whether a FIN was reached: nothing comes after it.
+    finished: bool,
+    /// The byte that the urgent pointer marks, not reached yet.
+    urgent: Option<u64>,
+    /// Where the next segment starts that would continue one beyond every window, and how many there were.
+    far: Option<(u32, u8)>,
     holes: Holes,
     cuts: Cuts,
     history: History,
@@ -77,6 +86,9 @@ impl Assembler {
             acknowledged: None,
             early_ack: None,
             fin: None,
+            finished: false,
+            urgent: None,
+            far: None,
             holes: Holes::default(),
             cuts: Cuts::default(),
             history: History::new(limits.history_bytes),
@@ -93,12 +105,39 @@ impl Assembler {
 
     /// Offset of the next byte to be handed on, once it is settled where the stream starts.
     pub fn next_offset(&self) -> Option<u64> {
-        self.start.map(|start| self.next.saturating_sub(start))
+        self.start.map(|start| self.offset(self.next, start))
+    }
+
+    /// Urgent bytes are no part of the stream that is handed on.
+    fn offset(&self, position: u64, start: u64) -> u64 {
+        position.saturating_sub(start).saturating_sub(self.counters.urgent_bytes)
     }
 
     /// Whether everything up to a FIN was handed on.
     pub fn is_complete(&self) -> bool {
-        self.start.is_some() && self.fin == Some(self.next)
+        self.finished
+    }
+
+    /// The sequence number that is expected next, a FIN that was reached counted; `None` before the start is settled.
+    pub(super) fn expected(&self) -> Option<u32> {
+        let anchor = self.anchor.filter(|_| self.start.is_some())?;
+        Some(anchor.sequence(self.next).wrapping_add(u32::from(self.finished)))
+    }
+
+    /// Sequence number of offset 0, once that is settled.
+    pub(super) fn first_sequence(&self) -> Option<u32> {
+        Some(self.anchor?.sequence(self.start?))
+    }
+
+    /// The right edge of what is held ahead of a hole.
+    pub(super) fn held_until(&self) -> Option<u32> {
+        Some(self.anchor?.sequence(self.holes.end()?))
+    }
+
+    /// How many bytes from the start on the peer acknowledged; `None` when no acknowledgement was seen.
+    pub fn acknowledged_bytes(&self) -> Option<u64> {
+        let (start, acknowledged) = (self.start?, self.acknowledged?);
+        Some(self.offset(acknowledged, start))
     }
 
     /// When the packet was seen whose bytes have waited longest in order of the stream: they are held back because a
@@ -124,12 +163,41 @@ impl Assembler {
     }
 
     /// A FIN: `seq_after_payload` is the number after the last payload byte of its segment, which is the FIN's own.
-    /// The first one counts. Push the segment's payload as well.
+    /// The one that is reached counts. Push the segment's payload first.
     pub fn fin(&mut self, seq_after_payload: u32) {
         let anchor = self.anchored(seq_after_payload);
-        if self.fin.is_none() {
-            self.fin = anchor.position(seq_after_payload, self.next);
+        let Some(position) = anchor.position(seq_after_payload, self.next) else { return };
+        self.fin = self.fin.max(Some(position));
+        if self.start.is_none() || position > self.next {
+            let none = Held { bytes: Box::default(), time: Timestamp::MIN, packet: PacketRef::default() };
+            self.holes.insert(position, none, true, &mut |_, _, _, _, _| {});
+        } else if position == self.next {
+            self.finish_at_fin();
         }
+    }
+
+    /// The FIN was reached: what was queued behind it is dropped.
+    fn finish_at_fin(&mut self) {
+        self.finished = true;
+        self.counters.refused = self.counters.refused.saturating_add(self.holes.clear());
+    }
+
+    /// The FIN was not the sender's: the stream goes on.
+    pub(super) fn reopen(&mut self) {
+        self.finished = false;
+        self.fin = None;
+    }
+
+    pub(super) fn counters_mut(&mut self) -> &mut StreamCounters {
+        &mut self.counters
+    }
+
+    /// The urgent pointer of a segment marks the byte with this sequence number. A later mark takes the place of one
+    /// that was not reached yet; one that lies behind is nothing.
+    pub(super) fn urgent(&mut self, seq: u32) {
+        let Some(anchor) = self.anchor.filter(|_| self.start.is_some()) else { return };
+        let Some(position) = anchor.position(seq, self.next).filter(|p| *p >= self.next) else { return };
+        self.urgent = self.urgent.max(Some(position));
     }
 
     /// The peer acknowledged all bytes before `ack`. Tells bytes that the capture lost from bytes that never arrived.
@@ -139,7 +207,9 @@ impl Assembler {
             self.early_ack = if later { Some(ack) } else { self.early_ack };
             return;
         };
-        self.acknowledged = self.acknowledged.max(anchor.position(ack, self.next));
+        let near = self.next.max(self.acknowledged.unwrap_or(0));
+        // An acknowledgement is never far behind: what seems so is far ahead, and the capture lost the bytes between.
+        self.acknowledged = self.acknowledged.max(anchor.position(ack, near).or_else(|| anchor.ahead(ack, near)));
     }
 
     fn anchored(&mut self, seq: u32) -> Anchor {
@@ -155,35 +225,69 @@ impl Assembler {
         anchor
     }
 
-    /// Takes the payload of one segment and hands on what is in order now.
-    pub fn push(&mut self, piece: Piece<'_>, sink: &mut impl FnMut(Event<'_>)) {
+    /// Takes the payload of one segment and hands on what is in order now. Returns whether it brought only bytes that
+    /// were there already, all the same.
+    pub fn push(&mut self, piece: Piece<'_>, sink: &mut impl FnMut(Event<'_>)) -> bool {
+        self.push_with(piece, false, sink)
+    }
+
+    /// [`push`](Self::push) of a segment whose payload was captured whole, with the FIN that stands after it.
+    pub(super) fn push_with(&mut self, piece: Piece<'_>, fin: bool, sink: &mut impl FnMut(Event<'_>)) -> bool {
         let wire = u64::from(piece.wire_length).max(piece.payload.len() as u64);
         let anchor = self.anchored(piece.seq);
-        let Some(position) = anchor.position(piece.seq, self.next) else {
-            self.counters.out_of_window += 1;
-            return;
+        let Some(position) = self.placed(anchor, piece.seq, wire as u32) else {
+            self.counters.out_of_window = self.counters.out_of_window.saturating_add(wire);
+            return false;
         };
         let probes = self.start.is_some_and(|start| self.next > start) && position.checked_add(1) == Some(self.next);
         if wire == 0 {
             self.counters.keep_alives += u64::from(probes);
-            return;
+            return false;
+        }
+        if self.finished && position >= self.next {
+            self.counters.refused = self.counters.refused.saturating_add(wire);
+            return false;
         }
         self.counters.segments += 1;
         let end = position.saturating_add(piece.payload.len() as u64);
-        if probes && wire == 1 && self.is_garbage(position, piece.payload) {
+        if probes && !fin && wire == 1 && self.is_garbage(position, piece.payload) {
             self.counters.keep_alives += 1;
-            return;
+            return false;
+        }
+        let mut again = false;
+        if fin {
+            self.fin = self.fin.max(Some(end));
         }
         if self.start.is_some() && self.next == position && self.holes.is_empty() {
             self.hand_on(piece.payload, piece.time, piece.packet, sink);
+            if fin {
+                self.finish_at_fin();
+            }
         } else {
-            self.place(&piece, position, end, sink);
+            again = self.place(&piece, position, end, fin, sink);
         }
         self.cut(end, position.saturating_add(wire));
         self.hold_back(sink);
         self.drain(sink);
         self.enforce(sink);
         self.account();
+        again
+    }
+
+    /// The position of a segment. No window reaches further than 2^30 bytes; where the capture lost more than that, the
+    /// acknowledgements lead on, and where it holds none, three segments that follow each other do.
+    fn placed(&mut self, anchor: Anchor, seq: u32, wire: u32) -> Option<u64> {
+        let near = self.next.max(self.acknowledged.unwrap_or(0));
+        if let Some(position) = anchor.position(seq, near) {
+            self.far = None;
+            return Some(position);
+        }
+        let count = self.far.filter(|(next, _)| *next == seq).map_or(1, |(_, n)| n + 1);
+        self.far = Some((seq.wrapping_add(wire), count));
+        if count < 3 || self.acknowledged.is_some() {
+            return None;
+        }
+        anchor.ahead(seq, near)
     }
 
     /// A keep-alive may carry one byte of rubbish (RFC 1122, 4.2.3.6): it is no second reading of the stream.
@@ -193,8 +297,15 @@ impl Assembler {
         other
     }
 
-    /// Fills the holes that the piece fits in, and compares the rest of it with what is there.
-    fn place(&mut self, piece: &Piece<'_>, position: u64, end: u64, sink: &mut impl FnMut(Event<'_>)) {
+    /// Places a segment that is not simply the next one. Returns whether it brought nothing new.
+    fn place(
+        &mut self,
+        piece: &Piece<'_>,
+        position: u64,
+        end: u64,
+        fin: bool,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> bool {
         let mut verdict = Verdict::default();
         let mut at = position;
         if let Some(start) = self.start.filter(|start| at < *start) {
@@ -204,33 +315,41 @@ impl Assembler {
         let part = |from: u64, to: u64| {
             piece.payload.get((from - position) as usize..(to - position) as usize).unwrap_or_default()
         };
-        let fresh_from = if self.start.is_some() { self.next } else { 0 };
-        while at < end {
-            let upto;
-            if at < fresh_from {
-                upto = fresh_from.min(end);
-                self.compare_old(at, part(at, upto), piece.packet, &mut verdict, sink);
-            } else if let Some((start, held)) = self.holes.covering(at) {
-                upto = start.saturating_add(held.bytes.len() as u64).min(end);
-                let first = held.bytes.get((at - start) as usize..(upto - start) as usize).unwrap_or_default();
-                let (packet, second) = (held.packet, part(at, upto));
-                let differs =
-                    difference(&mut self.counters, &mut verdict, at, [first, &[]], packet, second, piece.packet);
-                self.tell(differs, sink);
-            } else {
-                upto = self.holes.next_after(at).unwrap_or(end).min(end);
+        let behind = match self.start {
+            // The FIN takes the position after the last byte.
+            Some(_) if self.finished => end,
+            Some(_) => self.next.min(end),
+            None => 0,
+        };
+        if at < behind {
+            self.compare_old(at, part(at, behind), piece.packet, &mut verdict, sink);
+            at = behind;
+        }
+        if at < end {
+            let held = Held { bytes: part(at, end).into(), time: piece.time, packet: piece.packet };
+            let (counters, mut found) = (&mut self.counters, Vec::new());
+            let mut compare = |from: u64, first: &[u8], by: PacketRef, second: &[u8], of: PacketRef| {
+                found.extend(difference(counters, &mut verdict, from, [first, &[]], by, second, of));
+            };
+            if self.start.is_some() && at == self.next {
+                self.holes.compare(at, &held, &mut compare);
+                self.hand_on(&held.bytes, held.time, held.packet, sink);
                 verdict.other = true;
-                if self.start.is_some() && at == self.next {
-                    self.hand_on(part(at, upto), piece.time, piece.packet, sink);
-                } else {
-                    self.holes.insert(at, part(at, upto), piece.time, piece.packet);
+                if fin {
+                    self.finish_at_fin();
                 }
+            } else {
+                verdict.other |= self.holes.insert(at, held, fin, &mut compare);
             }
-            at = upto;
+            for pending in found {
+                self.tell(Some(pending), sink);
+            }
+        } else if fin && self.start.is_some() && self.next == end {
+            self.finish_at_fin();
         }
-        if verdict.same > 0 && !verdict.other {
-            self.counters.duplicates += 1;
-        }
+        let again = verdict.same > 0 && !verdict.other;
+        self.counters.duplicates += u64::from(again);
+        again
     }
 
     /// Bytes for places that are behind: given-up holes, or handed on already.
@@ -245,7 +364,7 @@ impl Assembler {
         let end = position.saturating_add(bytes.len() as u64);
         let late: u64 = self.given_up.iter().map(|(a, b)| b.min(&end).saturating_sub(position.max(*a))).sum();
         let again = (bytes.len() as u64).saturating_sub(late);
-        self.counters.dropped_over_budget = self.counters.dropped_over_budget.saturating_add(late);
+        self.counters.given_up = self.counters.given_up.saturating_add(late);
         let mut known = 0u64;
         let mut found = Vec::new();
         let counters = &mut self.counters;
@@ -304,12 +423,42 @@ impl Assembler {
     /// Hands on bytes at `next`.
     #[inline]
     fn hand_on(&mut self, bytes: &[u8], time: Timestamp, packet: PacketRef, sink: &mut impl FnMut(Event<'_>)) {
+        if let Some(urgent) = self.urgent {
+            return self.hand_on_around(urgent, bytes, time, packet, sink);
+        }
         let (Some(start), false) = (self.start, bytes.is_empty()) else { return };
-        let offset = self.next.saturating_sub(start);
+        let offset = self.offset(self.next, start);
         self.history.record(self.next, bytes, packet);
         self.next = self.next.saturating_add(bytes.len() as u64);
         self.counters.delivered = self.counters.delivered.saturating_add(bytes.len() as u64);
         sink(Event::Chunk(Chunk { offset, time, packet, bytes }));
+    }
+
+    /// Hands on bytes at `next` without the one that the urgent pointer marks.
+    #[cold]
+    fn hand_on_around(
+        &mut self,
+        urgent: u64,
+        bytes: &[u8],
+        time: Timestamp,
+        packet: PacketRef,
+        sink: &mut impl FnMut(Event<'_>),
+    ) {
+        let at = usize::try_from(urgent.saturating_sub(self.next)).unwrap_or(usize::MAX);
+        self.urgent = None;
+        let Some((before, rest)) = bytes.split_at_checked(at).filter(|(_, rest)| !rest.is_empty()) else {
+            self.hand_on(bytes, time, packet, sink);
+            // A hole that was stepped over may have taken the mark with it.
+            self.urgent = Some(urgent).filter(|u| *u >= self.next);
+            return;
+        };
+        self.hand_on(before, time, packet, sink);
+        if let Some((one, after)) = rest.split_at_checked(1) {
+            self.history.record(self.next, one, packet);
+            self.next = self.next.saturating_add(1);
+            self.counters.urgent_bytes += 1;
+            self.hand_on(after, time, packet, sink);
+        }
     }
 
     /// Hands on what is held and has no hole before it any more.
@@ -318,8 +467,13 @@ impl Assembler {
         if !self.pending.is_empty() {
             std::mem::take(&mut self.pending).iter().for_each(|pending| pending.tell(start, sink));
         }
-        while let Some(held) = self.holes.take(self.next) {
-            self.hand_on(&held.bytes, held.time, held.packet, sink);
+        while let Some((parts, fin)) = self.holes.take(self.next) {
+            for held in parts {
+                self.hand_on(&held.bytes, held.time, held.packet, sink);
+            }
+            if fin {
+                self.finish_at_fin();
+            }
         }
         self.cuts.forget_before(self.next);
     }
@@ -329,17 +483,25 @@ impl Assembler {
         allocated > self.limits.max_buffered_bytes || self.holes.count() > self.limits.max_holes
     }
 
-    /// Gives up the oldest holes while what waits behind them takes more than it may.
+    /// Makes room while what waits takes more than it may. A hole that the peer acknowledged is given up: its bytes were
+    /// delivered, and will not come again. The bytes of any other may yet come, so what lies farthest ahead is dropped,
+    /// as Linux drops it; but where no acknowledgement is to be seen and the stream has begun, the oldest hole goes.
     fn enforce(&mut self, sink: &mut impl FnMut(Event<'_>)) {
         while self.over_budget() && !self.holes.is_empty() {
             self.settle(sink);
             if !self.over_budget() {
                 break;
             }
-            let Some(first) = self.holes.first() else { break };
             self.counters.evictions += 1;
-            self.give_up(first, GapCause::Evicted, sink);
-            self.drain(sink);
+            let Some(first) = self.holes.first() else { break };
+            let acknowledged = self.acknowledged.map(|ack| ack.min(first)).filter(|ack| *ack > self.next);
+            let unseen = self.acknowledged.is_none() && self.start != Some(self.next);
+            if let Some(to) = acknowledged.or(unseen.then_some(first)) {
+                self.give_up(to, GapCause::Evicted, sink);
+                self.drain(sink);
+            } else {
+                self.counters.given_up = self.counters.given_up.saturating_add(self.holes.drop_last());
+            }
         }
     }
 
@@ -370,7 +532,8 @@ impl Assembler {
             } else {
                 (run, cause)
             };
-            sink(Event::Gap { offset: at - start, length: upto - at, cause });
+            let offset = self.offset(at, start);
+            sink(Event::Gap { offset, length: upto - at, cause });
             self.next = upto;
         }
         self.cuts.forget_before(self.next);
@@ -389,6 +552,16 @@ impl Assembler {
         self.account();
     }
 
+    /// At the end: what waits behind a hole that the peer never acknowledged did not reach whoever reads.
+    pub(super) fn drop_unreached(&mut self, sink: &mut impl FnMut(Event<'_>)) {
+        self.release_acknowledged(sink);
+        let cut = self.cuts.run(self.next, self.next.saturating_add(1)).1;
+        // Whoever acknowledges exactly what came before the hole is waiting at it.
+        if self.acknowledged == Some(self.next) && !cut {
+            self.counters.given_up = self.counters.given_up.saturating_add(self.holes.clear());
+        }
+    }
+
     /// Hands on everything held, with the gaps before it (as `Evicted` where no acknowledgement was seen). The stream
     /// goes on; this is how memory is taken back from it.
     pub fn release(&mut self, sink: &mut impl FnMut(Event<'_>)) {
@@ -397,10 +570,12 @@ impl Assembler {
 
     fn release_as(&mut self, cause: GapCause, sink: &mut impl FnMut(Event<'_>)) {
         self.settle(sink);
+        self.holes.drop_bare_fins();
         while let Some(first) = self.holes.first() {
             self.counters.evictions += u64::from(cause == GapCause::Evicted);
             self.give_up(first, cause, sink);
             self.drain(sink);
+            self.holes.drop_bare_fins();
         }
         self.account();
     }

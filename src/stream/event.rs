@@ -46,8 +46,7 @@ pub enum Event<'a> {
         /// Why.
         cause: GapCause,
     },
-    /// Two packets carried different bytes for the same place; the first ones count. A receiver may have kept the
-    /// others. At most [`Conflict::EVENTS`] a stream are told, all are counted.
+    /// Two packets carried different bytes for the same place; those named first are what a Linux receiver keeps. At most [`Conflict::EVENTS`] a stream are told, all are counted.
     Conflict(Conflict<'a>),
 }
 
@@ -58,9 +57,9 @@ pub struct Conflict<'a> {
     pub offset: u64,
     /// From the first byte that differs to the last one, in bytes.
     pub length: u64,
-    /// What came first, cut to [`Conflict::BYTES`].
+    /// What a Linux receiver keeps, cut to [`Conflict::BYTES`].
     pub first: &'a [u8],
-    /// What came second, as many bytes.
+    /// What the other packet carried, as many bytes.
     pub second: &'a [u8],
     /// The packet that carried `first`.
     pub packet_first: PacketRef,
@@ -105,13 +104,19 @@ pub struct StreamCounters {
     pub conflict_bytes: u64,
     /// Came for places before the start: late in a stream that was joined midway, or older than its SYN.
     pub before_start: u64,
-    /// Came for a hole after it had been given up.
-    pub dropped_over_budget: u64,
-    /// Holes (a number) given up because the budget was used up.
+    /// Dropped because the budget for what waits behind a hole was used up, came for a hole after it had been given up, or
+    /// waited to the end behind bytes that never came.
+    pub given_up: u64,
+    /// How often (a number) the budget was used up.
     pub evictions: u64,
+    /// Left out of the stream because the urgent pointer marked them.
+    pub urgent_bytes: u64,
+    /// Refused by the receiver, and never acknowledged: a bad checksum, an old timestamp, an acknowledgement of what was
+    /// never sent, no ACK flag, payload of a SYN or RST, after the FIN or the end of the connection.
+    pub refused: u64,
     /// Segments (a number) that probe whether the peer is still there: at the byte before the next one, with no byte or one.
     pub keep_alives: u64,
-    /// Segments (a number) that lie in no possible window.
+    /// Came for places outside the receiver's window.
     pub out_of_window: u64,
     /// Cut ranges (a number) whose place was forgotten because there were too many; they read as missed.
     pub forgotten_cuts: u64,

@@ -43,8 +43,9 @@ impl Direction {
 
 /// Both endpoints of a flow in a fixed order, so that either direction finds the same record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(Rust, packed(4))]
 pub(crate) struct FlowKey {
-    // Four words rather than two u128: no 16-byte alignment, 40 bytes in all.
+    // Packed, and words rather than u128: 36 bytes in all, because there are millions.
     low: [u64; 2],
     high: [u64; 2],
     low_port: u16,
@@ -76,8 +77,9 @@ impl FlowKey {
     /// The words a hash is made of.
     #[inline]
     pub(crate) fn words(&self) -> [u64; 5] {
+        let (low, high) = (self.low, self.high);
         let ports = u64::from(self.low_port) << 16 | u64::from(self.high_port);
-        [self.low[0], self.low[1], self.high[0], self.high[1], ports]
+        [low[0], low[1], high[0], high[1], ports]
     }
 
     fn low(&self) -> Endpoint {
@@ -182,12 +184,18 @@ pub struct FlowRecord {
     pub(crate) client_is_low: bool,
     /// Whether a SYN or SYN-ACK says who opened it; otherwise the direction is a guess from the ports.
     pub direction_known: bool,
-    pub(crate) live: bool,
     /// It was decoded, and is like others that were kept: it is known by their number.
     pub folded: bool,
     /// Who made the first SYN, where its marks tell.
     pub syn_maker: SynMaker,
-    pub(crate) isn_seen: [bool; 2],
+    /// What is known of the handshake: the constants below.
+    pub(crate) bits: u8,
+    /// The shifts of windows, `to server` in the low half; 15 where nothing is known.
+    pub(crate) shifts: u8,
+    /// The window of the SYN-ACK; 0 where it was not seen.
+    pub(crate) server_window: u16,
+    /// The timestamp of the SYN; 0 where it has none.
+    pub(crate) syn_timestamp: u32,
     /// Initial sequence numbers (of the SYN and of the SYN-ACK), valid where `isn()` says so.
     pub(crate) isns: [u32; 2],
     /// Packets seen each way, `[to server, to client]`. Saturates.
@@ -225,6 +233,64 @@ pub struct Heads {
 }
 
 impl FlowRecord {
+    /// Of `bits`: the initial sequence number of the client is known.
+    pub(crate) const CLIENT_ISN: u8 = 1;
+    /// Both sides use timestamps (the bit between is for the server's number).
+    pub(crate) const TIMESTAMPS: u8 = 4;
+    /// Both sides use selective acknowledgements.
+    pub(crate) const SACK: u8 = 8;
+    /// The next packets need a closer look: the connection has ended, or a SYN came inside it.
+    pub(crate) const WATCHED: u8 = 16;
+    /// It is still the flow that its endpoints' packets belong to.
+    pub(crate) const LIVE: u8 = 32;
+    /// The SYN has a wrong checksum. Where it is answered all the same, the capture is wrong about checksums, not the sender.
+    pub(crate) const BAD_SYN: u8 = 64;
+    /// The SYN-ACK has.
+    pub(crate) const BAD_SYN_ACK: u8 = 128;
+
+    pub(crate) fn isn_seen(&self, i: usize) -> bool {
+        self.bits & (Self::CLIENT_ISN << i) != 0
+    }
+
+    /// Notes an initial sequence number.
+    pub(crate) fn set_isn(&mut self, i: usize, isn: u32) {
+        self.bits |= Self::CLIENT_ISN << i;
+        if let Some(slot) = self.isns.get_mut(i) {
+            *slot = isn;
+        }
+    }
+
+    /// Notes what a SYN or SYN-ACK says about windows and options.
+    pub(crate) fn note_offer(&mut self, segment: &crate::frame::Segment<'_>) {
+        let offer = segment.offer();
+        if !segment.flags.ack() {
+            self.shifts = self.shifts & 0xf0 | offer.scale.unwrap_or(15);
+            self.syn_timestamp = offer.timestamp.unwrap_or(0);
+            return;
+        }
+        self.server_window = segment.window;
+        // A SYN-ACK repeats what both sides will use, and nothing else.
+        self.shifts = match (offer.scale, offer.whole) {
+            (Some(scale), _) => self.shifts & 15 | scale << 4,
+            (None, true) => 0,
+            (None, false) => 0xff,
+        };
+        let uses = |used: bool, bit: u8| if used { bit } else { 0 };
+        self.bits &= !(Self::TIMESTAMPS | Self::SACK);
+        self.bits |= uses(offer.timestamp.is_some(), Self::TIMESTAMPS) | uses(offer.sack, Self::SACK);
+    }
+
+    /// How windows that the sender of a direction advertises are to be shifted, where the handshake told it.
+    pub(crate) fn shift(&self, d: Direction) -> Option<u8> {
+        let shift = self.shifts >> (4 * d.index()) & 15;
+        (self.server_window > 0 && shift < 15).then_some(shift)
+    }
+
+    /// Whether the connection has ended: a RST, or a FIN each way.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.rst.iter().any(|t| *t != OptionalTime::NEVER) || self.fin.iter().all(|t| *t != OptionalTime::NEVER)
+    }
+
     /// The side that opened the connection (a guess unless `direction_known`).
     pub fn client(&self) -> Endpoint {
         if self.client_is_low { self.key.low() } else { self.key.high() }
@@ -245,7 +311,7 @@ impl FlowRecord {
 
     /// The initial sequence number of a direction, where its SYN was seen.
     pub fn isn(&self, d: Direction) -> Option<u32> {
-        self.isn_seen[d.index()].then_some(self.isns[d.index()])
+        self.isn_seen(d.index()).then_some(self.isns[d.index()])
     }
 
     /// Whether the listener accepted: a SYN-ACK, or payload from its side.
@@ -287,7 +353,7 @@ impl FlowRecord {
 
     /// Whether it is still the flow that its endpoints' packets belong to.
     pub fn is_live(&self) -> bool {
-        self.live
+        self.bits & Self::LIVE != 0
     }
 
     /// Keeps the beginning of the first payload that `sender` sent.
@@ -308,7 +374,9 @@ impl FlowRecord {
     /// Turns client and server round: what was counted for one is the other's.
     pub(crate) fn swap_sides(&mut self) {
         self.client_is_low = !self.client_is_low;
-        self.isn_seen.swap(0, 1);
+        let isns = self.bits & 3;
+        self.bits = self.bits & !3 | isns >> 1 | isns << 1 & 2;
+        self.shifts = self.shifts.rotate_left(4);
         self.isns.swap(0, 1);
         self.packets.swap(0, 1);
         self.bytes.swap(0, 1);

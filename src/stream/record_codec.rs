@@ -7,8 +7,9 @@ use super::{CompactRef, Direction, PacketRef};
 use crate::net::{Address, Endpoint};
 use crate::time::Timestamp;
 
-/// Version of the layout. The first one does not have the client's packet at its end.
-const LAYOUT: u8 = 2;
+/// Version of the layout. The first one does not have the client's packet at its end, the second one not what the
+/// handshake settled.
+const LAYOUT: u8 = 3;
 
 /// Reads numbers off the front of bytes; `None` where they end too early.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
@@ -72,12 +73,14 @@ fn put_moment(out: &mut Vec<u8>, m: OptionalTime) {
 }
 
 impl FlowRecord {
+    /// What is kept of `bits` beside the marks that the first layout had.
+    const STORED_BITS: u8 = Self::TIMESTAMPS | Self::SACK | Self::WATCHED | Self::BAD_SYN | Self::BAD_SYN_ACK;
     /// Bytes of a record in each layout, from the first.
-    const LAYOUT_BYTES: [usize; LAYOUT as usize] = [158, 170];
+    const LAYOUT_BYTES: [usize; LAYOUT as usize] = [158, 170, 178];
 
     /// A record from what is read next; `None` when that is none.
     pub(crate) fn read_from(input: &mut impl std::io::Read) -> Option<FlowRecord> {
-        let mut bytes = [0u8; 170];
+        let mut bytes = [0u8; 178];
         let (layout, rest) = bytes.split_first_mut()?;
         input.read_exact(std::slice::from_mut(layout)).ok()?;
         let length = Self::LAYOUT_BYTES.get(usize::from(*layout).checked_sub(1)?)?;
@@ -90,9 +93,9 @@ impl FlowRecord {
         let mut out = Vec::with_capacity(192);
         let flags = [
             (self.direction_known, 1u8),
-            (self.live, 2),
-            (self.isn_seen[0], 4),
-            (self.isn_seen[1], 8),
+            (self.is_live(), 2),
+            (self.isn_seen(0), 4),
+            (self.isn_seen(1), 8),
             (self.state == FlowState::Dismissed, 16),
             (matches!(self.state, FlowState::Tracked(_)), 32),
         ];
@@ -115,6 +118,9 @@ impl FlowRecord {
         put_packet(&mut out, self.first_packet);
         put_packet(&mut out, self.server_close_packet());
         put_packet(&mut out, self.close_packets[0].into());
+        out.extend_from_slice(&[self.bits & Self::STORED_BITS, self.shifts]);
+        out.extend_from_slice(&self.server_window.to_le_bytes());
+        out.extend_from_slice(&self.syn_timestamp.to_le_bytes());
         out
     }
 
@@ -133,7 +139,6 @@ impl FlowRecord {
             state: if flags & 48 != 0 { FlowState::Dismissed } else { FlowState::Silent },
             client_is_low,
             direction_known: flags & 1 != 0,
-            live: flags & 2 != 0,
             folded: false,
             syn_maker: match flags >> 6 {
                 1 => SynMaker::Nmap,
@@ -141,7 +146,10 @@ impl FlowRecord {
                 3 => SynMaker::Zmap,
                 _ => SynMaker::Unknown,
             },
-            isn_seen: [flags & 4 != 0, flags & 8 != 0],
+            bits: flags >> 2 & 3 | if flags & 2 != 0 { FlowRecord::LIVE } else { 0 },
+            shifts: 0xff,
+            server_window: 0,
+            syn_timestamp: 0,
             isns: [0; 2],
             packets: [0; 2],
             bytes: [0; 2],
@@ -171,6 +179,14 @@ impl FlowRecord {
         if layout > 1 {
             r.close_packets[0] = take.packet()?.into();
         }
+        if layout > 2 {
+            r.bits |= take.u8()? & Self::STORED_BITS;
+            r.shifts = take.u8()?;
+            r.server_window = take.u16()?;
+            r.syn_timestamp = take.u32()?;
+        } else if r.has_ended() {
+            r.bits |= Self::WATCHED;
+        }
         Some(r)
     }
 
@@ -196,9 +212,10 @@ impl FlowRecord {
         if self.client_is_low != other.client_is_low {
             self.swap_sides();
         }
-        let (state, live, heads) = (self.state, self.live, self.heads.take());
+        let (state, live, heads) = (self.state, self.bits & FlowRecord::LIVE, self.heads.take());
         *self = other.clone();
-        (self.state, self.live, self.heads) = (state, live, heads);
+        (self.state, self.heads) = (state, heads);
+        self.bits = self.bits & !FlowRecord::LIVE | live;
     }
 }
 
@@ -216,10 +233,12 @@ mod tests {
             state: FlowState::Dismissed,
             client_is_low,
             direction_known: true,
-            live: true,
             folded: false,
             syn_maker: SynMaker::Masscan,
-            isn_seen: [true, false],
+            bits: FlowRecord::CLIENT_ISN | FlowRecord::TIMESTAMPS | FlowRecord::LIVE,
+            shifts: 0x7a,
+            server_window: 9,
+            syn_timestamp: 10,
             isns: [7, 8],
             packets: [1, 2],
             bytes: [3, u64::MAX],
@@ -240,7 +259,7 @@ mod tests {
         let back = FlowRecord::from_bytes(&mut Take(&bytes)).unwrap();
         assert_eq!(format!("{r:?}"), format!("{back:?}"));
         // What was kept before the client's packet was is read too.
-        let old = [&[1], &bytes[1..bytes.len() - 12]].concat();
+        let old = [&[1], &bytes[1..bytes.len() - 12 - 8]].concat();
         let back = FlowRecord::from_bytes(&mut Take(&old)).unwrap();
         assert_eq!((back.client_packet(), back.server_close_packet()), (None, r.server_close_packet()));
         for cut in 0..bytes.len() {

@@ -1,8 +1,8 @@
 //! Sequence numbers of 32 bits that wrap, as positions of 64 bits that do not.
 
-/// How far behind the next expected byte a segment may start, in bytes: no receive window is larger (RFC 7323, 2.3),
-/// so nothing older can still be on its way.
-const BEHIND: u32 = 1 << 30;
+/// How far behind or ahead of the next expected byte a segment may start, in bytes: no receive window is larger
+/// (RFC 7323, 2.3), so nothing else can be on its way.
+const WINDOW: u32 = 1 << 30;
 
 /// The position of the anchor itself: room on its left for bytes that were sent earlier and seen later.
 const ORIGIN: u64 = 1 << 32;
@@ -24,16 +24,25 @@ impl Anchor {
         ORIGIN
     }
 
-    /// The position of `seq`, given that it lies near the position `near`: less than 2^31 bytes after it (a capture
-    /// may have lost more than a window) and at most 2^30 before it. `None` when it lies elsewhere.
+    /// The position of `seq`, given that it lies at most 2^30 bytes before or after the position `near`. `None` when it
+    /// lies elsewhere.
     pub(super) fn position(self, seq: u32, near: u64) -> Option<u64> {
-        let near_seq = self.seq.wrapping_add(near.wrapping_sub(ORIGIN) as u32);
-        let ahead = seq.wrapping_sub(near_seq);
-        if ahead < 1 << 31 {
+        let ahead = seq.wrapping_sub(self.sequence(near));
+        if ahead <= WINDOW {
             return near.checked_add(u64::from(ahead));
         }
-        let behind = near_seq.wrapping_sub(seq);
-        if behind > BEHIND { None } else { near.checked_sub(u64::from(behind)) }
+        let behind = ahead.wrapping_neg();
+        if behind > WINDOW { None } else { near.checked_sub(u64::from(behind)) }
+    }
+
+    /// The position of `seq`, given that it lies after the position `near`, by less than 2^32 bytes.
+    pub(super) fn ahead(self, seq: u32, near: u64) -> Option<u64> {
+        near.checked_add(u64::from(seq.wrapping_sub(self.sequence(near))))
+    }
+
+    /// The sequence number at a position.
+    pub(super) fn sequence(self, position: u64) -> u32 {
+        self.seq.wrapping_add(position.wrapping_sub(ORIGIN) as u32)
     }
 }
 
@@ -59,12 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn what_no_window_can_hold_is_refused() {
+    fn what_no_window_can_hold_has_no_position() {
         let anchor = Anchor::new(5);
         let near = anchor.origin();
-        assert_eq!(anchor.position(5u32.wrapping_sub(BEHIND), near), Some(near - u64::from(BEHIND)));
-        assert_eq!(anchor.position(5u32.wrapping_sub(BEHIND + 1), near), None);
-        assert_eq!(anchor.position(5 + (1 << 31) - 1, near), Some(near + (1 << 31) - 1));
-        assert_eq!(anchor.position(5 + (1 << 31), near), None);
+        assert_eq!(anchor.position(5u32.wrapping_sub(WINDOW), near), Some(near - u64::from(WINDOW)));
+        assert_eq!(anchor.position(5u32.wrapping_sub(WINDOW + 1), near), None);
+        assert_eq!(anchor.position(5 + WINDOW, near), Some(near + u64::from(WINDOW)));
+        assert_eq!(anchor.position(5 + WINDOW + 1, near), None);
+        assert_eq!(anchor.ahead(5 + (3 << 30), near), Some(near + (3 << 30)));
     }
 }

@@ -1,10 +1,11 @@
 //! The flow table: one look-up a packet.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-use crate::frame::{Flags, Glance, Segment};
+use crate::frame::{Checksum, Flags, Glance, Segment, verify_checksum};
 use crate::net::Endpoint;
 use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
 use crate::stream::{CompactRef, PacketRef};
@@ -22,6 +23,8 @@ pub struct Found {
     pub direction: Direction,
     /// State of the flow.
     pub state: FlowState,
+    /// Whether the flow begins with this segment.
+    pub fresh: bool,
 }
 
 /// Flow records by endpoints. Invariants: every live record is in the index exactly once; a record that was
@@ -38,6 +41,27 @@ pub struct FlowTable {
     free: Vec<u32>,
     /// Called for ports when a flow starts without a SYN: true where the port is a listener's.
     server_ports: PortSet,
+    /// SYNs and SYN-ACKs that came inside a connection, by its flow: records that take its place if the other side
+    /// agrees. A receiver answers such a SYN with a challenge and goes on.
+    challengers: BTreeMap<u32, Box<FlowRecord>>,
+}
+
+/// Challengers that are kept at a time.
+const MAX_CHALLENGERS: usize = 4096;
+/// Bytes beyond those that were seen that a sequence number may be away and still belong to a connection: what a
+/// capture may have lost, or a sender have in flight.
+const SLACK: u32 = 1 << 20;
+
+/// Which record takes the place of a flow's.
+enum Successor {
+    /// None does.
+    None,
+    /// One that begins with the segment at hand.
+    Segment,
+    /// The challenger.
+    Challenger,
+    /// None yet: the segment begins a challenger.
+    Challenges,
 }
 
 /// Six random words, drawn once a table.
@@ -112,6 +136,7 @@ impl FlowTable {
             evicted: 0,
             free: Vec::new(),
             server_ports,
+            challengers: BTreeMap::new(),
         }
     }
 
@@ -128,11 +153,11 @@ impl FlowTable {
             record.last = record.last.max(time);
             record.packets[i] = record.packets[i].saturating_add(1);
             record.bytes[i] += u64::from(segment.wire_length);
-            if segment.flags.0 & CONTROL == 0 {
+            if segment.flags.0 & CONTROL == 0 && record.bits & FlowRecord::WATCHED == 0 {
                 if i == 0 && !record.close_packets[0].is_set() {
                     record.close_packets[0] = packet.into();
                 }
-                return Found { flow, direction, state: record.state };
+                return Found { flow, direction, state: record.state, fresh: false };
             }
             return self.control(flow, direction, segment, time, packet, key, hash, src_is_low);
         }
@@ -151,8 +176,9 @@ impl FlowTable {
         let records = &self.records;
         let Some(&flow) = self.index.find(hash, |i| records[*i as usize].key == key) else { return false };
         let record = &mut self.records[flow as usize];
-        let unwanted = record.state == FlowState::Dismissed
-            || record.state == FlowState::Silent && glance.wire_length == 0 && record.close_packets[0].is_set();
+        let unwanted = record.bits & FlowRecord::WATCHED == 0
+            && (record.state == FlowState::Dismissed
+                || record.state == FlowState::Silent && glance.wire_length == 0 && record.close_packets[0].is_set());
         if unwanted {
             let i = usize::from(src_is_low != record.client_is_low);
             record.last = record.last.max(time);
@@ -162,7 +188,7 @@ impl FlowTable {
         unwanted
     }
 
-    /// SYN, FIN and RST: the rare segments that change a record's times.
+    /// SYN, FIN and RST, and whatever comes after the end of a connection: the rare segments that need a closer look.
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments)]
@@ -177,28 +203,103 @@ impl FlowTable {
         hash: u64,
         src_is_low: bool,
     ) -> Found {
-        let record = &mut self.records[flow as usize];
-        let flags = segment.flags;
-        if flags.syn() && !flags.ack() {
-            let i = direction.index();
-            // Same ports, another initial sequence number: a new flow (RFC 9293 calls it a new incarnation).
-            let reopened = record.isn_seen[i] && record.isns[i] != segment.seq
-                || !record.isn_seen[i] && (record.bytes[0] + record.bytes[1] > u64::from(segment.wire_length))
-                || direction == Direction::ToClient && record.direction_known;
-            if reopened {
-                // The counts of this segment belong to the new record.
-                record.packets[i] -= 1;
-                record.bytes[i] -= u64::from(segment.wire_length);
-                record.live = false;
-                let records = &self.records;
-                if let Ok(entry) = self.index.find_entry(hash, |i| records[*i as usize].key == key) {
-                    entry.remove();
+        let successor = match self.successor(flow, direction, segment) {
+            Successor::None => None,
+            Successor::Challenger => self.challengers.remove(&flow).map(|mut challenger| {
+                // The SYN, or SYN-ACK, was counted as the connection's in which it came.
+                let sent = if challenger.syn.get().is_some() { 0 } else { 1 };
+                challenger.packets[sent] = 1;
+                let record = &mut self.records[flow as usize];
+                let same_sides = record.client_is_low == challenger.client_is_low;
+                let before = &mut record.packets[if same_sides { sent } else { 1 - sent }];
+                *before = before.saturating_sub(1);
+                *challenger
+            }),
+            Successor::Segment => Some(self.record_of(segment, time, packet, key, src_is_low, flow)),
+            Successor::Challenges => {
+                if self.challengers.len() < MAX_CHALLENGERS || self.challengers.contains_key(&flow) {
+                    let challenger = self.record_of(segment, time, packet, key, src_is_low, flow);
+                    self.challengers.insert(flow, Box::new(challenger));
+                    self.records[flow as usize].bits |= FlowRecord::WATCHED;
                 }
-                return self.insert(segment, time, packet, key, hash, src_is_low);
+                return Found { flow, direction, state: self.records[flow as usize].state, fresh: false };
             }
+        };
+        let Some(successor) = successor else {
+            let direction = note_control(&mut self.records[flow as usize], direction, segment, time, packet);
+            return Found { flow, direction, state: self.records[flow as usize].state, fresh: false };
+        };
+        // The counts of this segment belong to the new record.
+        let record = &mut self.records[flow as usize];
+        let i = direction.index();
+        record.packets[i] -= 1;
+        record.bytes[i] -= u64::from(segment.wire_length);
+        record.bits &= !FlowRecord::LIVE;
+        self.challengers.remove(&flow);
+        let records = &self.records;
+        if let Ok(entry) = self.index.find_entry(hash, |i| records[*i as usize].key == key) {
+            entry.remove();
         }
-        let direction = note_control(&mut self.records[flow as usize], direction, segment, time, packet);
-        Found { flow, direction, state: self.records[flow as usize].state }
+        self.install(successor, hash);
+        Found { fresh: true, ..self.observe(segment, time, packet) }
+    }
+
+    /// Whether a segment shows that its endpoints have begun another connection.
+    fn successor(&self, flow: u32, direction: Direction, segment: &Segment<'_>) -> Successor {
+        let record = &self.records[flow as usize];
+        let (i, flags) = (direction.index(), segment.flags);
+        let ended = record.has_ended();
+        let reset = record.rst.iter().any(|t| *t != OptionalTime::NEVER);
+        let challenger = self.challengers.get(&flow);
+        if flags.syn() && !flags.ack() {
+            // Same ports, another initial sequence number: a new flow (RFC 9293 calls it a new incarnation).
+            let other = record.isn_seen(i) && record.isns[i] != segment.seq
+                || !record.isn_seen(i) && (record.bytes[0] + record.bytes[1] > u64::from(segment.wire_length))
+                || direction == Direction::ToClient && record.direction_known;
+            // Inside a connection that goes on, or whose last FIN is not acknowledged, a receiver drops it; the SYN-ACK
+            // tells.
+            let goes_on = !reset && record.accepted() && record.packets[1 - i] > 0;
+            return match (other, goes_on && other || !other && ended && record.accepted()) {
+                (true, false) => Successor::Segment,
+                (_, true) => Successor::Challenges,
+                (false, false) => Successor::None,
+            };
+        }
+        if flags.syn() {
+            let answers = |r: &FlowRecord| r.isn_seen(0) && segment.ack == r.isns[0].wrapping_add(1);
+            let other = record.isn_seen(1) && record.isns[1] != segment.seq;
+            return match challenger {
+                Some(c) if answers(c) && (other || !answers(record)) => Successor::Challenger,
+                _ if direction != Direction::ToClient && record.direction_known => Successor::None,
+                _ if ended && (other || !answers(record) && record.isn_seen(0)) => Successor::Segment,
+                _ if !answers(record) && record.isn_seen(0) && record.accepted() => Successor::Challenges,
+                _ => Successor::None,
+            };
+        }
+        // A SYN-ACK that fits no SYN: the client takes it up, or does not. A SYN whose SYN-ACK was lost, after the end: its
+        // client goes on, or it is refused.
+        let takes_up = |c: &FlowRecord| {
+            let first = c.isns[0].wrapping_add(1);
+            let opened = c.syn_ack.get().is_some() && segment.ack == c.isns[1].wrapping_add(1);
+            match direction {
+                Direction::ToServer => {
+                    flags.ack()
+                        && !flags.rst()
+                        && segment.seq == first
+                        && (opened || ended && c.syn_ack.get().is_none())
+                }
+                Direction::ToClient => flags.rst() && flags.ack() && segment.ack == first && ended,
+            }
+        };
+        if challenger.is_some_and(|c| takes_up(c)) {
+            return Successor::Challenger;
+        }
+        // Data of a connection whose beginning the capture missed, on ports that were closed.
+        let known = u32::try_from(record.bytes[i]).unwrap_or(u32::MAX).saturating_add(SLACK);
+        let ahead = segment.seq.wrapping_sub(record.isns[i]);
+        let strange = record.isn_seen(i) && ahead > known && ahead < SLACK.wrapping_neg();
+        let speaks = ended && segment.wire_length > 0 && flags.ack() && !flags.rst();
+        if speaks && strange { Successor::Segment } else { Successor::None }
     }
 
     #[cold]
@@ -215,19 +316,44 @@ impl FlowTable {
         if self.index.len() >= self.max_flows {
             self.evict();
         }
+        let record = self.record_of(segment, time, packet, key, src_is_low, u32::MAX);
+        let flow = self.install(record, hash);
+        let record = &mut self.records[flow as usize];
+        let direction = if src_is_low == record.client_is_low { Direction::ToServer } else { Direction::ToClient };
+        record.packets[direction.index()] = 1;
+        record.bytes[direction.index()] = u64::from(segment.wire_length);
+        Found { flow, direction, state: FlowState::Silent, fresh: true }
+    }
+
+    /// A record that begins with this segment, in which it is not counted yet. Without a SYN the sides are those of
+    /// `before`, the flow that had the same ports, where there is one.
+    fn record_of(
+        &self,
+        segment: &Segment<'_>,
+        time: Timestamp,
+        packet: PacketRef,
+        key: FlowKey,
+        src_is_low: bool,
+        before: u32,
+    ) -> FlowRecord {
         let flags = segment.flags;
-        let (src_is_client, known) =
-            if flags.syn() { (!flags.ack(), true) } else { (self.src_looks_like_client(segment), false) };
-        let direction = if src_is_client { Direction::ToServer } else { Direction::ToClient };
+        let before = self.records.get(before as usize);
+        let (client_is_low, known) = match (flags.syn(), before) {
+            (true, _) => (src_is_low != flags.ack(), true),
+            (false, Some(before)) => (before.client_is_low, before.direction_known),
+            (false, None) => (src_is_low == self.src_looks_like_client(segment), false),
+        };
         let mut record = FlowRecord {
             key,
             state: FlowState::Silent,
-            client_is_low: src_is_low == src_is_client,
+            client_is_low,
             direction_known: known,
-            live: true,
             folded: false,
             syn_maker: SynMaker::Unknown,
-            isn_seen: [false; 2],
+            bits: FlowRecord::LIVE,
+            shifts: 0xff,
+            server_window: 0,
+            syn_timestamp: 0,
             isns: [0; 2],
             packets: [0; 2],
             bytes: [0; 2],
@@ -241,9 +367,16 @@ impl FlowTable {
             close_packets: [CompactRef::default(); 2],
             heads: None,
         };
-        record.packets[direction.index()] = 1;
-        record.bytes[direction.index()] = u64::from(segment.wire_length);
-        let direction = note_control(&mut record, direction, segment, time, packet);
+        let direction = if src_is_low == client_is_low { Direction::ToServer } else { Direction::ToClient };
+        note_control(&mut record, direction, segment, time, packet);
+        if flags.syn() && flags.ack() {
+            // The SYN was missed; its number is the one before the acknowledged one.
+            record.set_isn(0, segment.ack.wrapping_sub(1));
+        }
+        record
+    }
+
+    fn install(&mut self, record: FlowRecord, hash: u64) -> u32 {
         let flow = match self.free.pop() {
             Some(slot) => {
                 self.records[slot as usize] = record;
@@ -256,7 +389,26 @@ impl FlowTable {
         };
         let (records, seeds) = (&self.records, &self.seeds);
         self.index.insert_unique(hash, flow, |i| seeds.hash(&records[*i as usize].key));
-        Found { flow, direction, state: FlowState::Silent }
+        flow
+    }
+
+    /// Notes that a decoded flow's receiver took a FIN or RST, or that one that was noted proved to be forged.
+    pub(crate) fn note_outcome(
+        &mut self,
+        flow: u32,
+        segment: &Segment<'_>,
+        outcome: super::Outcome,
+        time: Timestamp,
+        packet: PacketRef,
+    ) {
+        let Some(record) = self.records.get_mut(flow as usize) else { return };
+        let direction = if segment.src == record.client() { Direction::ToServer } else { Direction::ToClient };
+        if outcome.undoes_close {
+            record.fin[direction.index()] = OptionalTime::NEVER;
+            record.rst[direction.index()] = OptionalTime::NEVER;
+            record.close_packets[direction.index()] = CompactRef::default();
+        }
+        note_close(record, direction, outcome.fin, outcome.rst, time, packet);
     }
 
     /// Without a SYN the listener is the side with a known port, else the lower port.
@@ -275,7 +427,7 @@ impl FlowTable {
         let mut idle: Vec<(Timestamp, u32)> = (0..self.records.len() as u32)
             .filter(|i| {
                 let r = &self.records[*i as usize];
-                r.live && !matches!(r.state, FlowState::Tracked(_))
+                r.is_live() && !matches!(r.state, FlowState::Tracked(_))
             })
             .map(|i| (self.records[i as usize].last, i))
             .collect();
@@ -288,8 +440,9 @@ impl FlowTable {
         idle.sort_unstable();
         for (_, i) in idle {
             let record = &mut self.records[i as usize];
-            record.live = false;
+            record.bits &= !FlowRecord::LIVE;
             record.heads = None;
+            self.challengers.remove(&i);
             let key = record.key;
             let hash = self.seeds.hash(&key);
             if let Ok(entry) = self.index.find_entry(hash, |j| *j == i) {
@@ -302,7 +455,7 @@ impl FlowTable {
 
     /// Takes up a record that was kept; one that is live takes the place of another with the same endpoints.
     pub(crate) fn adopt(&mut self, record: FlowRecord) -> u32 {
-        let (key, live) = (record.key, record.live);
+        let (key, live) = (record.key, record.is_live());
         if live && self.index.len() >= self.max_flows {
             self.evict();
         }
@@ -313,7 +466,7 @@ impl FlowTable {
             let records = &self.records;
             if let Ok(entry) = self.index.find_entry(hash, |i| records[*i as usize].key == key) {
                 let (before, _) = entry.remove();
-                self.records[before as usize].live = false;
+                self.records[before as usize].bits &= !FlowRecord::LIVE;
             }
             let (records, seeds) = (&self.records, &self.seeds);
             self.index.insert_unique(hash, flow, |i| seeds.hash(&records[*i as usize].key));
@@ -401,10 +554,20 @@ fn note_control(
             direction = sender;
         }
         record.direction_known = true;
+        if direction != sender {
+            // A client sends no SYN-ACK, and a listener no SYN.
+            return direction;
+        }
         let i = direction.index();
-        if !record.isn_seen[i] {
-            record.isn_seen[i] = true;
-            record.isns[i] = segment.seq;
+        let wrong = if verify_checksum(segment) == Checksum::Bad { FlowRecord::BAD_SYN << i } else { 0 };
+        let reborn = flags.ack() && record.bytes == [0, 0] && record.isn_seen(1) && record.isns[1] != segment.seq;
+        if !record.isn_seen(i) || reborn {
+            // The server's last SYN-ACK before any payload: it may have forgotten the first attempt.
+            record.set_isn(i, segment.seq);
+            record.note_offer(segment);
+            record.bits |= wrong;
+        } else if wrong == 0 {
+            record.bits &= !(FlowRecord::BAD_SYN << i);
         }
         if flags.ack() {
             record.syn_ack.first(time);
@@ -415,18 +578,45 @@ fn note_control(
             record.syn.first(time);
         }
     }
-    let i = direction.index();
-    let first_close = record.fin[i].get().is_none() && record.rst[i].get().is_none();
-    if flags.fin() {
-        record.fin[i].first(time);
-    }
-    if flags.rst() {
-        record.rst[i].first(time);
-    }
-    if first_close && (flags.fin() || flags.rst()) {
-        record.close_packets[i] = packet.into();
+    // Whether the receiver of a decoded flow takes a FIN or RST is known once it was reassembled.
+    if !matches!(record.state, FlowState::Tracked(_)) && takes(record, direction, segment) {
+        note_close(record, direction, flags.fin(), flags.rst(), time, packet);
     }
     direction
+}
+
+/// Whether the receiver takes a RST, as far as a handshake without payload tells.
+fn takes(record: &FlowRecord, direction: Direction, segment: &Segment<'_>) -> bool {
+    let payload = record.bytes[0] + record.bytes[1] > u64::from(segment.wire_length);
+    if !segment.flags.rst() || payload || !record.isn_seen(0) {
+        return true;
+    }
+    let after = |i: usize| {
+        let ahead = segment.seq.wrapping_sub(record.isns[i]);
+        ahead == 1 || ahead == 2 && record.fin[i].get().is_some()
+    };
+    match direction {
+        Direction::ToServer => after(0),
+        Direction::ToClient if record.isn_seen(1) => after(1),
+        Direction::ToClient => !segment.flags.ack() || segment.ack.wrapping_sub(record.isns[0]) == 1,
+    }
+}
+
+fn note_close(record: &mut FlowRecord, direction: Direction, fin: bool, rst: bool, time: Timestamp, packet: PacketRef) {
+    let i = direction.index();
+    let first_close = record.fin[i].get().is_none() && record.rst[i].get().is_none();
+    if fin {
+        record.fin[i].first(time);
+    }
+    if rst {
+        record.rst[i].first(time);
+    }
+    if first_close && (fin || rst) {
+        record.close_packets[i] = packet.into();
+    }
+    if record.has_ended() {
+        record.bits |= FlowRecord::WATCHED;
+    }
 }
 
 #[cfg(test)]

@@ -105,12 +105,13 @@ fn out_of_order_waits_and_keeps_its_packets() {
 }
 
 #[test]
-fn first_copy_wins_and_both_readings_are_told() {
+fn one_copy_counts_and_both_readings_are_told() {
     let mut rig = Rig::opened();
     rig.push(1000, b"abcd").push(1002, b"cXef").push(1008, b"ij").push(1005, b"FghIjk").finish();
-    assert_eq!(rig.bytes(), b"abcdefghijk");
+    // A segment that continues the stream counts whole, as in the kernel, though a part of it waited already.
+    assert_eq!(rig.bytes(), b"abcdefghIjk");
     let conflicts: Vec<_> = rig.said.iter().filter(|s| matches!(s, Said::Conflict(..))).cloned().collect();
-    let expected = [(3, "d", "X", 1, 2), (5, "f", "F", 2, 4), (8, "i", "I", 3, 4)];
+    let expected = [(3, "d", "X", 1, 2), (5, "f", "F", 2, 4), (8, "I", "i", 4, 3)];
     assert_eq!(conflicts, expected.map(|(o, a, b, m, n)| Said::Conflict(o, a.into(), b.into(), m, n)));
     let c = rig.counters();
     assert_eq!((c.conflicts, c.conflict_bytes, c.retransmitted_bytes, c.duplicate_bytes), (3, 3, 5, 2));
@@ -279,21 +280,89 @@ fn keep_alives_and_window_probes() {
 fn what_lies_in_no_window_is_refused() {
     let mut rig = Rig::opened();
     rig.push(1000, b"ab").push(1000u32.wrapping_add(1 << 31).wrapping_add(5), b"junk").push(1002, b"cd").finish();
-    assert_eq!((rig.bytes(), rig.counters().out_of_window), (b"abcd".to_vec(), 1));
+    assert_eq!((rig.bytes(), rig.counters().out_of_window), (b"abcd".to_vec(), 4));
 }
 
 #[test]
-fn too_many_holes_give_up_the_oldest() {
+fn streams_go_on_after_a_loss_of_gigabytes() {
+    let far = 1000u32.wrapping_add(5 << 29);
+    // The peer's acknowledgements lead on.
+    let mut rig = Rig::opened();
+    rig.push(1000, b"ab");
+    rig.assembler.acknowledged(1002);
+    rig.assembler.acknowledged(far);
+    rig.push(far, b"cd").push(far.wrapping_add(2), b"ef").finish();
+    assert_eq!((rig.bytes(), rig.gaps()), (b"abcdef".to_vec(), vec![(2, (5 << 29) - 2, GapCause::Missed)]));
+    // Where there are none, three segments that follow each other do.
+    let mut rig = Rig::opened();
+    rig.push(1000, b"ab").push(far, b"cd").push(far.wrapping_add(2), b"ef").push(far.wrapping_add(4), b"gh");
+    rig.push(far.wrapping_add(6), b"ij").finish();
+    assert_eq!((rig.bytes(), rig.counters().out_of_window), (b"abghij".to_vec(), 4));
+}
+
+#[test]
+fn too_many_holes_push_out_the_far_ones() {
     let mut rig = Rig::new(AssemblerLimits { max_holes: 2, ..Default::default() });
     rig.assembler.syn(999);
-    rig.push(1001, b"b").push(1003, b"d");
+    rig.push(1001, b"b").push(1003, b"d").push(1005, b"f").push(1007, b"h");
     assert!(rig.said.is_empty());
-    rig.push(1005, b"f");
-    assert_eq!(rig.said, [Said::Gap(0, 1, GapCause::Evicted), Said::Bytes(1, b"b".into(), 1)]);
     rig.push(1000, b"abc").push(1004, b"e").finish();
     let c = rig.counters();
-    assert_eq!((rig.bytes(), c.dropped_over_budget, c.evictions, c.duplicate_bytes), (b"bcdef".to_vec(), 1, 1, 1));
-    assert_eq!((c.gap_bytes, c.span()), (1, 6));
+    assert_eq!((rig.bytes(), c.given_up, c.evictions, c.duplicate_bytes), (b"abcde".to_vec(), 2, 2, 1));
+    assert_eq!((c.gap_bytes, c.span()), (0, 5));
+}
+
+#[test]
+fn a_hole_that_the_peer_acknowledged_is_given_up_first() {
+    let mut rig = Rig::new(AssemblerLimits { max_holes: 1, ..Default::default() });
+    rig.assembler.syn(999);
+    rig.push(1001, b"b");
+    rig.assembler.acknowledged(1002);
+    rig.push(1003, b"d");
+    assert_eq!(rig.said, [Said::Gap(0, 1, GapCause::Missed), Said::Bytes(1, b"b".into(), 1)]);
+    rig.push(1000, b"abc").finish();
+    assert_eq!((rig.bytes(), rig.counters().given_up), (b"bcd".to_vec(), 1));
+    // Without acknowledgements the oldest hole goes, but never the one at the beginning.
+    let mut rig = Rig::new(AssemblerLimits { max_holes: 1, ..Default::default() });
+    rig.assembler.syn(999);
+    rig.push(1000, b"a").push(1002, b"c").push(1004, b"e").finish();
+    assert_eq!((rig.bytes(), rig.counters().given_up), (b"ace".to_vec(), 0));
+}
+
+#[test]
+fn an_urgent_byte_is_no_part_of_the_stream() {
+    let mut rig = Rig::opened();
+    rig.assembler.urgent(1002);
+    rig.push(1000, b"abZc").push(1004, b"d");
+    assert_eq!(
+        rig.said,
+        [Said::Bytes(0, b"ab".into(), 1), Said::Bytes(2, b"c".into(), 1), Said::Bytes(3, b"d".into(), 2),]
+    );
+    // A later mark takes the place of one that was not reached; one behind is nothing.
+    rig.assembler.urgent(1006);
+    rig.assembler.urgent(1008);
+    rig.assembler.urgent(1001);
+    rig.push(1007, b"gZ").push(1005, b"ef").push(1009, b"h").finish();
+    assert_eq!((rig.bytes(), rig.counters().urgent_bytes), (b"abcdefgh".to_vec(), 2));
+    assert_eq!((rig.counters().delivered, rig.counters().span()), (8, 8));
+}
+
+#[test]
+fn a_fin_ends_the_stream_where_it_is_reached() {
+    let mut rig = Rig::opened();
+    rig.push(1002, b"cd");
+    rig.assembler.fin(1004);
+    rig.push(1005, b"late").push(1000, b"ab");
+    assert!(rig.assembler.is_complete());
+    rig.push(1009, b"X").finish();
+    // Linux joins a held segment to one that ends in a FIN, and hands its bytes on.
+    assert_eq!((rig.bytes(), rig.counters().refused), (b"abcdlate".to_vec(), 1));
+    // A segment that goes on over the FIN takes its place.
+    let mut rig = Rig::opened();
+    rig.push(1002, b"cd");
+    rig.assembler.fin(1004);
+    rig.push(1000, b"abcdef").finish();
+    assert_eq!((rig.bytes(), rig.assembler.is_complete()), (b"abcdef".to_vec(), false));
 }
 
 #[test]

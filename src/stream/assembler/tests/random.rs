@@ -1,7 +1,5 @@
 //! Random streams, against a model that knows nothing of pieces, holes or sequence numbers.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::{Rig, Said};
@@ -10,17 +8,65 @@ use crate::stream::{AssemblerLimits, GapCause};
 /// A segment of the model: where it starts relative to the first data byte, and what it carries.
 type Sent = (i64, Vec<u8>);
 
-/// Byte by byte, the first one wins: offset from the lowest byte (or the SYN) to byte.
+/// Segments that wait, as Linux keeps them: in order of their starts, the ends ascending too.
+#[derive(Default)]
+struct Queue(Vec<Sent>);
+
+impl Queue {
+    fn insert(&mut self, at: i64, bytes: &[u8]) {
+        let end = at + bytes.len() as i64;
+        let mut i = self.0.partition_point(|(start, _)| *start <= at);
+        if let Some((start, held)) = i.checked_sub(1).and_then(|i| self.0.get_mut(i)) {
+            let held_end = *start + held.len() as i64;
+            if end <= held_end {
+                return;
+            }
+            if at == held_end {
+                held.extend_from_slice(bytes);
+                return;
+            }
+            if at == *start {
+                i -= 1;
+                self.0.remove(i);
+            }
+        }
+        while self.0.get(i).is_some_and(|(start, held)| start + held.len() as i64 <= end) {
+            self.0.remove(i);
+        }
+        self.0.insert(i, (at, bytes.to_vec()));
+    }
+}
+
+/// A receive queue as Linux has it, without windows: the bytes handed on and their offsets.
 fn model(sent: &[Sent], syn: bool) -> (Vec<u8>, Vec<u64>) {
-    let mut first: BTreeMap<i64, u8> = BTreeMap::new();
+    let (mut queue, mut out) = (Queue::default(), Vec::new());
+    let mut next = syn.then_some(0i64);
+    let mut deliver = |next: &mut i64, at: i64, bytes: &[u8]| {
+        for (i, byte) in (at..).zip(bytes).filter(|(i, _)| *i >= *next) {
+            out.push((i, *byte));
+        }
+        *next = (*next).max(at + bytes.len() as i64);
+    };
     for (at, bytes) in sent {
-        for (i, byte) in bytes.iter().enumerate() {
-            first.entry(at + i as i64).or_insert(*byte);
+        match &mut next {
+            Some(next) if at <= next => deliver(next, *at, bytes),
+            _ => queue.insert(*at, bytes),
+        }
+        while let (Some(next), Some((start, held))) = (&mut next, queue.0.first().cloned()) {
+            if start > *next {
+                break;
+            }
+            deliver(next, start, &held);
+            queue.0.remove(0);
         }
     }
-    first.retain(|at, _| !syn || *at >= 0);
-    let start = if syn { 0 } else { first.keys().next().copied().unwrap_or(0) };
-    (first.values().copied().collect(), first.keys().map(|at| (at - start) as u64).collect())
+    let mut next = next.or(queue.0.first().map(|(start, _)| *start)).unwrap_or(0);
+    for (start, held) in queue.0 {
+        next = next.max(start);
+        deliver(&mut next, start, &held);
+    }
+    let start = if syn { 0 } else { out.first().map_or(0, |(at, _)| *at) };
+    (out.iter().map(|(_, b)| *b).collect(), out.iter().map(|(at, _)| (at - start) as u64).collect())
 }
 
 /// What was said, byte by byte, having checked that it is gapless in its own account and in order.
@@ -59,14 +105,20 @@ fn check(sent: &[Sent], isn: u32, syn: bool) {
     let (bytes, offsets) = model(sent, syn);
     let (heard_bytes, heard_offsets, gaps) = heard(&rig.said);
     assert_eq!(heard_offsets, offsets);
-    assert_eq!(heard_bytes, bytes);
+    // Which of several bytes for one place stays, the shape of the kernel's tree decides (tests/kernel); here it is one of
+    // those that were sent.
+    let lowest = if syn { 0 } else { sent.iter().map(|(at, _)| *at).min().unwrap_or(0) };
+    for (offset, byte) in heard_offsets.iter().zip(&heard_bytes) {
+        let place = *offset as i64 + lowest;
+        let fits = |(at, bytes): &Sent| usize::try_from(place - at).ok().and_then(|i| bytes.get(i)) == Some(byte);
+        assert!(sent.iter().any(fits), "{place}");
+    }
     let c = rig.assembler.counters();
     assert_eq!(c.delivered, bytes.len() as u64);
     assert_eq!(c.gap_bytes, gaps);
     assert_eq!(c.span(), offsets.last().map_or(0, |last| last + 1));
-    let sent_bytes: usize = sent.iter().map(|(_, b)| b.len()).sum();
-    // A byte at the place before the next one that differs is a keep-alive's.
-    assert_eq!(sent_bytes as u64, c.delivered + c.retransmitted_bytes + c.before_start + c.keep_alives);
+    // Runs that overlap each other are not compared with all that came for their places: nothing more is to be said of
+    // how many bytes came again.
     assert_eq!(c.retransmitted_bytes, c.duplicate_bytes + c.unverified_bytes + c.conflict_bytes);
 }
 
@@ -121,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn first_copy_wins_in_any_overlap(sent in anything(), isn in numbers()) {
+    fn overlaps_lose_no_place_and_make_up_no_byte(sent in anything(), isn in numbers()) {
         check(&sent, isn, true);
     }
 
