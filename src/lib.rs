@@ -7,7 +7,7 @@ pub mod names;
 pub mod net;
 pub mod size;
 pub mod time;
-pub mod words;
+pub mod vocabulary;
 
 pub mod capture;
 pub mod frame;

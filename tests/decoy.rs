@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rdzvscope::decoy::{Bounds, Decoy, Entry, Part, Summary};
+use rdzvscope::decoy::{Bounds, Decoy, Entry, ListenerRole, Summary};
 use rdzvscope::prescan::Host;
 
 /// A decoy on a thread of its own.
@@ -30,7 +30,7 @@ struct Stage {
 
 impl Stage {
     fn new(part: &str, empty: bool) -> Stage {
-        let part = Part::parse(part).unwrap();
+        let part = ListenerRole::parse(part).unwrap();
         let decoy = Decoy::new(vec![(part, "127.0.0.1:0".parse().unwrap())], Host::default(), empty, false).unwrap();
         let address = decoy.listeners().next().unwrap().0;
         let bounds = Bounds { time: Some(Duration::from_secs(120)), ..Bounds::default() };

@@ -132,7 +132,7 @@ fn several_interfaces_and_any_tell_of_one_stray_once() {
     let claim = |l: &str| l.contains("\"rule\":\"store-claim\"");
     assert!(wait(&live.out, claim).is_some(), "the claim is told");
     std::thread::sleep(Duration::from_secs(3));
-    // Told again only where more became known, and always with one id.
+    // Delivered again only where more became known, and always with one id.
     let more: Vec<String> = live.out.try_iter().filter(|l| claim(l)).collect();
     assert!(more.is_empty(), "{more:?}");
     live.end();

@@ -276,7 +276,8 @@ fn a_root_that_a_scan_ended_before_its_id_was_known() {
             |rule: &str| -> Vec<&Value> { array(&report, "findings").iter().filter(|f| f["rule"] == rule).collect() };
         let died = of("nccl-root-died");
         let [died] = died.as_slice() else { panic!("{died:#?}") };
-        assert_eq!((died["packet"].as_u64(), text(&died["source"]["address"])), (Some(34), "192.0.2.250"));
+        // The reset, not the SYN.
+        assert_eq!((died["packet"].as_u64(), text(&died["source"]["address"])), (Some(38), "192.0.2.250"));
         let refused: BTreeSet<_> =
             of("nccl-rank-refused").iter().map(|f| (f["packet"].as_u64(), text(&f["source"]["address"]))).collect();
         assert_eq!(refused, [(Some(48), "192.0.2.12"), (Some(50), "192.0.2.13")].into(), "{files:?}");
@@ -350,8 +351,8 @@ fn a_split_that_failed_is_joined_to_the_scan_before_it() {
     assert_eq!(text(&incident["kind"]), "nccl-split");
     let trigger = array(incident, "hosts")[0]["trigger"].clone();
     let finding = array(&report, "findings").iter().find(|f| f["id"] == trigger).unwrap();
-    // The scan's connection (packet 558 or 546), not the rank's own that came five seconds later.
-    assert!(matches!(finding["packet"].as_u64(), Some(558 | 546)), "{finding:#}");
+    // The scan's connection (its reset is packet 569 or 565), not the rank's own that came five seconds later.
+    assert!(matches!(finding["packet"].as_u64(), Some(569 | 565)), "{finding:#}");
     assert!(matches!(finding["source"]["port"].as_u64(), Some(46992 | 58776)), "{finding:#}");
     assert!(array(finding, "packets").iter().any(|p| matches!(p.as_u64(), Some(625 | 635))), "{finding:#}");
     let reasons = serde_json::to_string(&incident["hosts"]).unwrap();
@@ -424,4 +425,126 @@ fn strays_are_shown_and_named_by_their_bytes() {
     assert!(
         array(&lines, "findings").iter().filter(|f| text(&f["rule"]).contains("rank")).all(|f| f["stray"].is_null())
     );
+}
+
+/// The packets of a capture as tshark reads them: time, flags, payload in hex.
+fn packets(path: &str) -> BTreeMap<u64, (String, String, String)> {
+    let shown = std::process::Command::new("tshark")
+        .args(["-r", path, "-T", "fields", "-e", "frame.number", "-e", "frame.time_epoch"])
+        .args(["-e", "tcp.flags", "-e", "tcp.payload"])
+        .output()
+        .expect("tshark is installed by make test");
+    let lines = String::from_utf8(shown.stdout).unwrap();
+    let row = |line: &str| -> Option<(u64, (String, String, String))> {
+        let mut fields = line.split('\t').map(str::to_string);
+        Some((fields.next()?.parse().ok()?, (fields.next()?, fields.next()?, fields.next().unwrap_or_default())))
+    };
+    lines.lines().filter_map(row).collect()
+}
+
+/// Of every finding the packet is the one with the bytes, the close or the refusal, at its own time, never the SYN.
+#[test]
+fn evidence_is_the_packet_that_carries_it() {
+    const SYN: u32 = 2;
+    const END: u32 = 1 | 4;
+    let mut rules: BTreeMap<String, u32> = BTreeMap::new();
+    let mut files = captures("nccl");
+    files.extend(captures("nccl/wire"));
+    for path in files {
+        let name = path.rsplit('/').next().unwrap().trim_end_matches(".pcap").to_string();
+        let truth = truth(&name);
+        let roots = truth["scenarios"].as_array().cloned().unwrap_or_else(|| vec![truth.clone()]);
+        let ports: Vec<String> = roots.iter().filter_map(|s| Some(s["root"].get(1)?.to_string())).collect();
+        let wire = packets(&path);
+        let mut arguments = vec![path.as_str()];
+        let ports = ports.join(",");
+        if !ports.is_empty() {
+            arguments.extend(["--nccl-port", &ports]);
+        }
+        let (report, _) = report(&arguments);
+        for f in array(&report, "findings").iter().filter(|f| text(&f["rule"]).starts_with("nccl-")) {
+            let (epoch, flags, payload) = &wire[&f["packet"].as_u64().unwrap()];
+            let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16).unwrap();
+            assert_eq!(flags & SYN, 0, "{path} {f:#}");
+            let (seconds, nanos) = epoch.split_once('.').unwrap();
+            let time = chrono::DateTime::parse_from_rfc3339(text(&f["time"])).unwrap();
+            assert_eq!(
+                (time.timestamp().to_string().as_str(), format!("{:09}", time.timestamp_subsec_nanos())),
+                (seconds, format!("{nanos:0<9}")),
+                "{path} {f:#}"
+            );
+            match f["bytes_hex"].as_str().filter(|b| !b.is_empty()) {
+                Some(bytes) => assert!(payload.starts_with(bytes), "{path} {f:#}"),
+                None => assert!(flags & END != 0 || !payload.is_empty(), "{path} {f:#}"),
+            }
+            *rules.entry(text(&f["rule"]).to_string()).or_default() += 1;
+        }
+    }
+    let told = |rule: &str| rules.get(rule).copied().unwrap_or(0);
+    assert!(told("nccl-stray-closed") >= 8 && told("nccl-root-died") >= 30 && told("nccl-rank-refused") >= 30);
+}
+
+/// Without any port every root of the recordings is listed, at least as a possible one, and nothing is loud about those.
+#[test]
+fn roots_that_only_strays_reached_are_found() {
+    for version in ["2.16.2", "2.26.2"] {
+        let truth = truth(&format!("{version}-strays-at-root"));
+        let (report, _) = report(&[&format!("testdata/nccl/{version}-strays-at-root.pcap")]);
+        let mut possible = 0;
+        for s in array(&truth, "scenarios").iter().filter(|s| s["stray_saw"] != "n/a") {
+            let found = array(&report, "listeners").iter().find(|l| l["port"] == s["root"][1]);
+            let root = found.unwrap_or_else(|| panic!("{version} {s:#}"));
+            assert_eq!(root["protocol"], "nccl");
+            if root["role"] == "bootstrap-root" {
+                continue;
+            }
+            possible += 1;
+            assert!(text(&root["learned_from"]).contains("possible bootstrap root"), "{root:#}");
+            let own = array(&report, "findings").iter().filter(|f| f["target"]["port"] == s["root"][1]);
+            let told: Vec<&Value> = own.collect();
+            assert!(!told.is_empty() && !told.iter().any(|f| is_loud(f)), "{version} {told:#?}");
+        }
+        assert!(possible >= 9, "{version}: {possible}");
+    }
+}
+
+#[test]
+fn what_stands_on_the_wire_is_what_is_told() {
+    let of = |name: &str| report(&[&format!("testdata/nccl/wire/{name}.pcap")]).0;
+    let told = |report: &Value, rule: &str| -> (u64, String) {
+        let found = array(report, "findings").iter().find(|f| f["rule"] == rule);
+        let f = found.unwrap_or_else(|| panic!("{:#}", report["findings"]));
+        (f["packet"].as_u64().unwrap(), text(&f["explanation"]).to_string())
+    };
+    let (packet, said) = told(&of("nccl-root-type99"), "nccl-malformed-frame");
+    assert!(packet == 20 && said.contains("type 99"), "{said}");
+    let (packet, said) = told(&of("nccl-type4-at-type3"), "nccl-malformed-frame");
+    assert!(packet == 17 && said.contains("type of another listener (NetIb)"), "{said}");
+    let (packet, said) = told(&of("nccl-listener-resets-ring"), "nccl-listener-closed");
+    assert!(packet == 34 && said.starts_with("10.0.0.7:42001, the ring listener of a rank, reset the"), "{said}");
+    assert!(said.contains("8 of 12 bytes"), "{said}");
+    let ras = of("nccl-ras-text-with-job");
+    let listener = array(&ras, "listeners").iter().find(|l| l["port"] == 28028).unwrap();
+    assert_eq!((text(&listener["role"]), array(&ras, "findings").len()), ("ras", 0));
+    let stack = of("unique-id-with-stack-bytes");
+    let root = array(&stack, "listeners").iter().find(|l| l["port"] == 60329).unwrap();
+    let learned = text(&root["learned_from"]);
+    assert!(learned.contains("a unique id in a store") && learned.contains("packet 40 "), "{learned}");
+}
+
+/// Every fifth record has the latest time there is.
+#[test]
+fn corrupt_times_end() {
+    let start = std::time::Instant::now();
+    let (report, _) = report(&["testdata/nccl/wire/nccl-corrupt-times.pcapng"]);
+    assert!(array(&report, "listeners").iter().any(|l| l["protocol"] == "nccl"));
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+/// What the root said proves who had come, though a rank on its own host is not in the capture.
+#[test]
+fn replies_prove_that_all_ranks_came() {
+    let (report, _) = report(&["testdata/store-and-nccl/torch2.15-nccl2.26-node-a.pcap"]);
+    let [communicator] = array(&report, "communicators") else { panic!("{:#}", report["communicators"]) };
+    assert_eq!((&communicator["complete"], array(communicator, "ranks").len()), (&Value::Bool(true), 2));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use assert_cmd::cargo::CommandCargoExt;
-use rdzvscope::prescan::{Act, Board, Case, Fleet, Grade, Host, Plan, ProbeFile, Profile, advise, pytorch};
+use rdzvscope::prescan::{Act, Case, Fleet, Grade, Host, Matrix, Plan, ProbeFile, Profile, advise, pytorch};
 use rdzvscope::protocol::tcpstore::server::Backend;
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ fn every_recorded_outcome_is_predicted() {
                 None => by_name[name].to_vec(),
             };
             let case = Case { name: name.to_owned(), act: Act::Segments(vec![bytes]) };
-            let board = Board::ask(vec![case], &fleet, host, |_, _| true);
+            let board = Matrix::ask(vec![case], &fleet, host, |_, _| true);
             let row = board.rows().next().unwrap();
             let bytes = row.allocates_bytes.unwrap_or(0);
             let says = match row.outcome {

@@ -159,7 +159,7 @@ fn the_words_of_schema_and_program_are_the_same() {
         "verdict" = Verdict,
         "cause" = Cause,
         "sign_kind" = SignKind,
-        "turn" = Turn,
+        "turn" = JobEvent,
     );
 }
 

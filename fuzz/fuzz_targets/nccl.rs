@@ -7,7 +7,7 @@ use rdzvscope::frame::{Flags, Segment};
 use rdzvscope::net::{Address, Endpoint};
 use rdzvscope::protocol::gloo;
 use rdzvscope::protocol::nccl::{
-    Connection, Decoding, Event, Flow, Framing, Knowledge, KnownId, UniqueId, Versions, first_bytes, study,
+    NcclConnection, Decoding, Event, Flow, Framing, Knowledge, KnownId, UniqueId, Versions, first_bytes, study,
 };
 use rdzvscope::stream::{Chunk, Direction, FlowTable, PacketRef, PortSet};
 use rdzvscope::time::Timestamp;
@@ -48,7 +48,7 @@ fn chunks<'a>(pieces: &[Piece<'a>], mut take: impl FnMut(Direction, u64, Chunk<'
 }
 
 fn accounted(pieces: &[Piece<'_>], framing: Framing) {
-    let mut connection = Connection::new(framing);
+    let mut connection = NcclConnection::new(framing);
     let mut ranges: [Vec<(u64, u64)>; 2] = Default::default();
     let mut note = |event: Event| match event {
         Event::Message { direction, length, place } => ranges[direction.index()].push((place.offset, length)),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::fields::Fields;
 use super::suppress::SuppressFile;
 use super::{journal, syslog};
-use crate::case::{Case, CaseError, Letter, Told, Withheld};
+use crate::case::{Alert, Case, CaseError, Delivered, Withheld};
 use crate::report::model::Report;
 use crate::time::Timestamp;
 
@@ -60,7 +60,7 @@ impl Output<'_> {
         }
     }
 
-    fn deliver(&self, letter: &Letter, now: Timestamp) -> std::io::Result<()> {
+    fn deliver(&self, letter: &Alert, now: Timestamp) -> std::io::Result<()> {
         match self {
             Output::File(path) => append(path, &letter.document),
             Output::Exec(command) => execute(command, letter),
@@ -87,7 +87,7 @@ impl Alerts {
     }
 
     /// What of `notices` is withheld, by id and kind.
-    pub fn withheld_notices(&self, notices: &[Told], now: Timestamp) -> BTreeMap<(String, String), Withheld> {
+    pub fn withheld_notices(&self, notices: &[Delivered], now: Timestamp) -> BTreeMap<(String, String), Withheld> {
         self.suppress.as_ref().map_or_else(BTreeMap::new, |file| file.list().withheld_notices(notices, now))
     }
 
@@ -161,7 +161,7 @@ fn append(path: &Path, document: &str) -> std::io::Result<()> {
     file.sync_data()
 }
 
-fn execute(command: &str, letter: &Letter) -> std::io::Result<()> {
+fn execute(command: &str, letter: &Alert) -> std::io::Result<()> {
     let mut child = Command::new("/bin/sh")
         .args(["-c", command])
         .env("RDZVSCOPE_ID", &letter.id)

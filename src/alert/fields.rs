@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::case::Letter;
+use crate::case::Alert;
 use crate::report::escape::clean;
-use crate::words::{Severity, severity_of};
+use crate::vocabulary::{Severity, severity_of};
 
 /// Columns of one field.
 const FIELD: usize = 200;
@@ -26,7 +26,7 @@ pub struct Fields {
 
 impl Fields {
     /// Of an alert that waits.
-    pub fn of(letter: &Letter) -> Fields {
+    pub fn of(letter: &Alert) -> Fields {
         let document: Value = serde_json::from_str(&letter.document).unwrap_or(Value::Null);
         let at = |path: &str| document.pointer(path);
         let text = |path: &str| at(path).and_then(Value::as_str).map(|t| clean(t.as_bytes(), FIELD));
@@ -87,9 +87,9 @@ fn hosts(document: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    pub(crate) fn letter(kind: &str, document: &str) -> Letter {
+    pub(crate) fn letter(kind: &str, document: &str) -> Alert {
         let (id, kind, document) = ("f00".to_string(), kind.to_string(), document.to_string());
-        Letter { sequence: 1, id, kind, document, attempts: 0, done: Vec::new() }
+        Alert { sequence: 1, id, kind, document, attempts: 0, done: Vec::new() }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::fields::Fields;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// Where the journal listens.
 pub const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";

@@ -11,7 +11,7 @@ use super::suppress::NOTICES;
 use crate::case::{Counter, Labels};
 use crate::finding::rules;
 use crate::time::{NANOS, Timestamp};
-use crate::words::{IncidentKind, Severity};
+use crate::vocabulary::{IncidentKind, Severity};
 
 /// What is so at this moment.
 #[derive(Clone, Debug, Default, PartialEq)]

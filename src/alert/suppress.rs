@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::window::Window;
-use crate::case::{Told, Withheld};
+use crate::case::{Delivered, Withheld};
 use crate::finding::rule;
 use crate::net::{Address, Network};
 use crate::report::escape::clean;
@@ -137,8 +137,8 @@ impl Suppressions {
     }
 
     /// Those of `notices` that are withheld: by rule, and by nothing else.
-    pub fn withheld_notices(&self, notices: &[Told], now: Timestamp) -> BTreeMap<(String, String), Withheld> {
-        let rule_of = |t: &Told| {
+    pub fn withheld_notices(&self, notices: &[Delivered], now: Timestamp) -> BTreeMap<(String, String), Withheld> {
+        let rule_of = |t: &Delivered| {
             let value: serde_json::Value = serde_json::from_str(&t.document).ok()?;
             Some(value.get("rule")?.as_str()?.to_string())
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::fields::Fields;
 use crate::time::Timestamp;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// Where the syslog daemon listens.
 pub const SYSLOG_SOCKET: &str = "/dev/log";

@@ -1,14 +1,14 @@
 //! Memory curves: read once, asked by host.
 
+use super::host_lists::whole;
 use super::inputs::{Source, host_of_file, plain_stem};
-use super::lists::whole;
 use super::options::Options;
 use crate::curve::{self, Series};
 use crate::names::Names;
 use crate::oom;
 use crate::report::escape::clean;
 use crate::report::model::Input;
-use crate::words::InputKind;
+use crate::vocabulary::InputKind;
 
 /// Reads one curve. `near`: an instant that it is about, for dates in an order that the text does not say.
 pub(super) fn read(source: &Source, options: &Options, names: &Names, like: &oom::Options) -> (Vec<Series>, Input) {

@@ -8,7 +8,7 @@ use crate::capture::{Kind, Limits, sniff_path, unpacked};
 use crate::curve;
 use crate::hosts;
 use crate::names::{Names, short};
-use crate::words::InputKind;
+use crate::vocabulary::InputKind;
 
 /// What a file is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Shape {
     /// Lines that may tell of kills.
     Log,
     /// Hosts and addresses; of some forms, a log at once.
-    List(hosts::Form),
+    List(hosts::ListFormat),
     /// Memory over time.
     Curve,
 }
@@ -29,15 +29,15 @@ impl Shape {
         match self {
             Shape::Capture => InputKind::Capture,
             Shape::Log => InputKind::Log,
-            Shape::List(hosts::Form::Kubernetes) => InputKind::Kubernetes,
-            Shape::List(hosts::Form::Collected) | Shape::Curve => InputKind::Facts,
+            Shape::List(hosts::ListFormat::Kubernetes) => InputKind::Kubernetes,
+            Shape::List(hosts::ListFormat::Collected) | Shape::Curve => InputKind::Facts,
             Shape::List(_) => InputKind::Hosts,
         }
     }
 
     /// Whether it may tell of kills.
     pub(super) fn is_log(self) -> bool {
-        matches!(self, Shape::Log | Shape::List(hosts::Form::Kubernetes | hosts::Form::Collected))
+        matches!(self, Shape::Log | Shape::List(hosts::ListFormat::Kubernetes | hosts::ListFormat::Collected))
     }
 }
 
@@ -198,7 +198,7 @@ fn text_shape(path: &Path) -> Option<Shape> {
     let is_log = || crate::oom::looks_like_a_log(&head);
     match hosts::sniff(&text) {
         // Output of Ansible names hosts as its inventories do.
-        Some(hosts::Form::Ansible) if is_log() => Some(Shape::Log),
+        Some(hosts::ListFormat::Ansible) if is_log() => Some(Shape::Log),
         Some(form) => Some(Shape::List(form)),
         // A long document may have its first kill beyond what was looked at.
         None => (is_log() || is_document(&text)).then_some(Shape::Log),

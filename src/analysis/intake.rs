@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use super::kept;
+use super::codec;
+use super::from_store::{StoredSet, scan_options};
 use super::options::Options;
-use super::scan::{Mark, ScanCounters, SetScan};
-use super::stored::{StoredSet, scan_options};
+use super::scan::{ScanCounters, SegmentRole, SetScan};
 use crate::capture::{CaptureError, Limits, Packet, Reader};
 use crate::frame::{Decoder, Flags, Frame, Segment};
 use crate::net::Endpoint;
@@ -38,7 +38,7 @@ pub struct Batch {
 }
 
 /// The engine of a set that grows.
-pub struct Intake {
+pub struct GrowingSet {
     scan: SetScan,
     also: HashSet<Endpoint>,
     segments: Vec<u8>,
@@ -51,19 +51,19 @@ pub struct Intake {
     at_start: (ScanCounters, BTreeMap<String, u64>),
 }
 
-impl std::fmt::Debug for Intake {
+impl std::fmt::Debug for GrowingSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Intake").field("packets", &self.packets).finish_non_exhaustive()
+        f.debug_struct("GrowingSet").field("packets", &self.packets).finish_non_exhaustive()
     }
 }
 
-impl Intake {
+impl GrowingSet {
     /// An engine that goes on where `stored` ends.
-    pub fn new(options: &Options, stored: &StoredSet) -> Intake {
+    pub fn new(options: &Options, stored: &StoredSet) -> GrowingSet {
         let mut scan = SetScan::new(0, scan_options(options, 1));
         let mut sizes: HashMap<u32, (u64, u64)> = HashMap::new();
         for blob in &stored.segments {
-            kept::unpack(blob, &mut |s| {
+            codec::unpack(blob, &mut |s| {
                 if let Some(flow) = s.replay(&mut scan) {
                     let size = sizes.entry(flow).or_default();
                     *size = (size.0 + s.segment().payload.len() as u64, size.1 + 1);
@@ -74,7 +74,7 @@ impl Intake {
         records.sort_by_key(|r| (r.first, r.first_packet));
         scan.restore(records);
         let (counters, skipped, _) = scan.counted();
-        Intake {
+        GrowingSet {
             scan,
             also: stored.promoted.iter().copied().collect(),
             segments: Vec::new(),
@@ -92,23 +92,23 @@ impl Intake {
         let (from, to) = self.span.unwrap_or((packet.time, packet.time));
         self.span = Some((from.min(packet.time), to.max(packet.time)));
         self.packets += 1;
-        let Intake { scan, also, segments, late, kept: sizes, .. } = self;
+        let GrowingSet { scan, also, segments, late, kept: sizes, .. } = self;
         scan.packet_kept(capture, packet, also, &mut |s, time, at, mark| {
             if also.contains(&s.src) || also.contains(&s.dst) {
-                kept::put(late, s, time, at, None);
+                codec::put(late, s, time, at, None);
             }
             match mark {
-                Mark::Other => {}
-                Mark::Opens(flow, record) => {
+                SegmentRole::Other => {}
+                SegmentRole::Opens(flow, record) => {
                     sizes.insert(flow, (s.payload.len() as u64, 1));
-                    kept::put(segments, s, time, at, Some(&record));
+                    codec::put(segments, s, time, at, Some(&record));
                 }
-                Mark::Follows(flow) => {
+                SegmentRole::Follows(flow) => {
                     let size = sizes.entry(flow).or_default();
                     let room = size.0 < FLOW_BYTES && size.1 < FLOW_SEGMENTS;
                     if room || s.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) != 0 {
                         *size = (size.0 + s.payload.len() as u64, size.1 + 1);
-                        kept::put(segments, s, time, at, None);
+                        codec::put(segments, s, time, at, None);
                     }
                 }
             }
@@ -132,7 +132,7 @@ impl Intake {
     pub fn take(&mut self) -> std::io::Result<Batch> {
         let packed = |bytes: &mut Vec<u8>| {
             let batch = std::mem::take(bytes);
-            if batch.is_empty() { Ok(None) } else { kept::pack(&batch).map(Some) }
+            if batch.is_empty() { Ok(None) } else { codec::pack(&batch).map(Some) }
         };
         let span = self.span.take();
         let since = span.map_or(Timestamp::MAX, |s| s.0);
@@ -187,11 +187,11 @@ pub fn read_late(
             && wanted(&s, listeners)
         {
             let at = PacketRef { capture, number: packet.number };
-            kept::put(&mut batch, &s, packet.time, at, None);
+            codec::put(&mut batch, &s, packet.time, at, None);
         }
     }
     let failed = |source| CaptureError::Open { path: path.to_owned(), source };
-    if batch.is_empty() { Ok(None) } else { kept::pack(&batch).map(Some).map_err(failed) }
+    if batch.is_empty() { Ok(None) } else { codec::pack(&batch).map(Some).map_err(failed) }
 }
 
 fn wanted(s: &Segment<'_>, listeners: &HashSet<Endpoint>) -> bool {

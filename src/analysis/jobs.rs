@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::liveness::{self, Heartbeat, TimelineEntry};
 use super::sets::Set;
-use super::witness::{self, Moment, Sign};
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
 use crate::protocol::listener::Listener;
@@ -21,9 +21,9 @@ pub(super) struct Job {
     /// The store that serves it.
     pub(super) store: Endpoint,
     /// Who showed regularly that it lives, and until when.
-    pub(super) signs: Vec<Sign>,
+    pub(super) signs: Vec<Heartbeat>,
     /// What happened to it, in order of time.
-    pub(super) timeline: Vec<Moment>,
+    pub(super) timeline: Vec<TimelineEntry>,
 }
 
 /// A rank, or an agent whose ranks are not known.
@@ -38,7 +38,7 @@ pub(super) struct Participant {
 
 /// What one connection taught, and the connection.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct StoreTalk {
     pub(super) client: Endpoint,
     pub(super) server: Endpoint,
     /// Its last packet.
@@ -50,7 +50,7 @@ pub(super) struct Heard {
 
 /// What all stores taught together.
 #[derive(Debug, Default)]
-pub(super) struct Lessons {
+pub(super) struct Discovered {
     /// Workers' stores, and what named them.
     pub(super) stores: BTreeMap<Endpoint, String>,
     /// Gloo pairs, and the store that named them.
@@ -59,14 +59,14 @@ pub(super) struct Lessons {
     pub(super) roots: Vec<(Endpoint, NamedRoot)>,
     /// Workers' stores by run id and the store of the rendezvous that named them.
     workers: BTreeMap<(String, Endpoint), BTreeSet<Endpoint>>,
-    by_store: BTreeMap<Endpoint, Vec<Heard>>,
+    by_store: BTreeMap<Endpoint, Vec<StoreTalk>>,
 }
 
-impl Lessons {
+impl Discovered {
     /// Stores and NCCL roots that stores named, with how.
     pub(super) fn named(&self) -> BTreeMap<Endpoint, String> {
         let roots = self.roots.iter().map(|(store, r)| {
-            (r.root, format!("NCCL's unique id in the store {store} (packet {})", r.said.packet.number))
+            (r.id.root, format!("NCCL's unique id in the store {store} (packet {})", r.said.packet.number))
         });
         roots.chain(self.stores.iter().map(|(e, by)| (*e, by.clone()))).collect()
     }
@@ -81,8 +81,8 @@ impl Lessons {
 
 /// Reads what every store connection taught. A connection that makes sense in one dialect only is read in that one;
 /// values do not depend on the dialect, so any sound reading does.
-pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
-    let mut lessons = Lessons::default();
+pub(super) fn lessons(sets: &[Set], names: &Names) -> Discovered {
+    let mut lessons = Discovered::default();
     let mut stores: BTreeMap<Endpoint, ((Timestamp, u64), String)> = BTreeMap::new();
     let mut nameless: BTreeSet<(String, Endpoint, u16)> = BTreeSet::new();
     let mut roots: BTreeMap<(Endpoint, Option<u64>), (Endpoint, &NamedRoot)> = BTreeMap::new();
@@ -123,12 +123,12 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
             }
         }
         for root in &learned.roots {
-            let slot = roots.entry((root.root, root.magic)).or_insert((f.server(), root));
+            let slot = roots.entry((root.id.root, root.id.magic)).or_insert((f.server(), root));
             if age(&root.said) < age(&slot.1.said) {
                 *slot = (f.server(), root);
             }
         }
-        lessons.by_store.entry(f.server()).or_default().push(Heard {
+        lessons.by_store.entry(f.server()).or_default().push(StoreTalk {
             client: f.client(),
             server: f.server(),
             last: f.record.last,
@@ -148,7 +148,7 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Lessons {
         }
     }
     lessons.stores = stores.into_iter().map(|(e, (_, by))| (e, by)).collect();
-    lessons.roots.sort_by_key(|(_, r)| (age(&r.said), r.root));
+    lessons.roots.sort_by_key(|(_, r)| (age(&r.said), r.id.root));
     lessons
 }
 
@@ -169,7 +169,7 @@ pub(super) fn resolve(text: &str, names: &Names) -> Option<Address> {
 
 /// The jobs of all stores that serve one: an elastic job with the ranks of its workers' store, or a store whose ranks
 /// gave their Gloo addresses, or counted themselves.
-pub(super) fn jobs(lessons: &Lessons, listeners: &[Listener], names: &Names) -> Vec<Job> {
+pub(super) fn jobs(lessons: &Discovered, listeners: &[Listener], names: &Names) -> Vec<Job> {
     let mut jobs = Vec::new();
     let mut served: BTreeSet<Endpoint> = BTreeSet::new();
     for (rendezvous, heard) in &lessons.by_store {
@@ -178,7 +178,7 @@ pub(super) fn jobs(lessons: &Lessons, listeners: &[Listener], names: &Names) -> 
             let named = lessons.workers.get(&(run.clone(), *rendezvous));
             let store = named.into_iter().flatten().find(|e| lessons.by_store.contains_key(e)).copied();
             let of_workers = store.and_then(|s| lessons.by_store.get(&s)).map(Vec::as_slice).unwrap_or_default();
-            let (signs, timeline) = witness::of_job(Some((run, heard)), of_workers, names);
+            let (signs, timeline) = liveness::of_job(Some((run, heard)), of_workers, names);
             let mut participants = ranks(of_workers);
             if participants.is_empty() {
                 participants = agents(&signs);
@@ -193,8 +193,8 @@ pub(super) fn jobs(lessons: &Lessons, listeners: &[Listener], names: &Names) -> 
         let Some(heard) = lessons.by_store.get(&l.endpoint) else { continue };
         let mut participants = ranks(heard);
         let joined = heard.iter().map(|h| h.learned.joined).max().unwrap_or(0);
-        let (signs, timeline) = witness::of_job(None, heard, names);
-        let told = signs.iter().any(|s| s.count > 1) || timeline.iter().any(Moment::is_of_failure);
+        let (signs, timeline) = liveness::of_job(None, heard, names);
+        let told = signs.iter().any(|s| s.count > 1) || timeline.iter().any(TimelineEntry::is_of_failure);
         if participants.is_empty() && joined <= 1 && !told {
             continue;
         }
@@ -209,13 +209,13 @@ pub(super) fn jobs(lessons: &Lessons, listeners: &[Listener], names: &Names) -> 
 }
 
 /// By the highest rank, else by the highest count of workers.
-fn world_size(participants: &[Participant], of_workers: &[Heard]) -> Option<u64> {
+fn world_size(participants: &[Participant], of_workers: &[StoreTalk]) -> Option<u64> {
     let joined = of_workers.iter().map(|h| h.learned.joined).max().unwrap_or(0);
     participants.iter().filter_map(|p| p.rank).max().map(|r| r + 1).or((joined > 0).then_some(joined))
 }
 
 /// The ranks that gave Gloo addresses, of the default group.
-fn ranks(heard: &[Heard]) -> Vec<Participant> {
+fn ranks(heard: &[StoreTalk]) -> Vec<Participant> {
     let mut by_rank: BTreeMap<u64, &(Vec<Endpoint>, Said)> = BTreeMap::new();
     let default =
         heard.iter().flat_map(|h| h.learned.gloo.keys()).map(|(g, _)| g).min_by_key(|g| (g.len(), (*g).clone()));
@@ -241,8 +241,8 @@ fn ranks(heard: &[Heard]) -> Vec<Participant> {
 }
 
 /// The agents of an elastic job.
-fn agents(signs: &[Sign]) -> Vec<Participant> {
-    let agents = signs.iter().filter(|s| s.kind == crate::words::SignKind::KeepAlive);
+fn agents(signs: &[Heartbeat]) -> Vec<Participant> {
+    let agents = signs.iter().filter(|s| s.kind == crate::vocabulary::SignKind::KeepAlive);
     agents
         .map(|s| Participant {
             rank: None,
@@ -255,7 +255,7 @@ fn agents(signs: &[Sign]) -> Vec<Participant> {
 }
 
 /// Workers that counted themselves, in that order: a store without Gloo addresses (NCCL alone) tells no ranks.
-fn workers(heard: &[Heard]) -> Vec<Participant> {
+fn workers(heard: &[StoreTalk]) -> Vec<Participant> {
     let mut all: BTreeMap<Endpoint, Participant> = BTreeMap::new();
     for h in heard {
         let Some((_, said)) = h.learned.joined_as else { continue };

@@ -6,14 +6,14 @@ use super::prune::guessed_zone;
 use crate::clock::{Kill, Miss, Offset, boot_from_death, common_quarter_hour, log_against_capture};
 use crate::finding::Finding;
 use crate::finding::fate::{fatal_claims, is_open_claim};
-use crate::incident::{Correction, Fit, HostClocks, Ladder, Whose};
+use crate::incident::{Correction, Fit, HostClocks, MergeSortTree, Whose};
 use crate::names::{Names, short};
 use crate::net::Endpoint;
 use crate::oom::{EventTime, OomEvent, OomKind, OomSighting};
 use crate::protocol::listener::Listener;
 use crate::report::model::Clock;
 use crate::time::{NANOS, Timestamp};
-use crate::words::Outcome;
+use crate::vocabulary::Outcome;
 
 /// A log's clock is not believed to be off by more than this many seconds, but by a zone.
 const LIMIT: f64 = 3600.0;
@@ -42,7 +42,7 @@ pub(super) struct Claims(BTreeMap<String, Vec<Claim>>);
 
 /// What was found of clocks.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct ClockNotes {
     pub(super) clocks: Vec<Clock>,
     pub(super) corrections: HostClocks,
     /// To be said first.
@@ -90,7 +90,7 @@ impl Claims {
 struct Aimed {
     times: Vec<Timestamp>,
     claims: Vec<usize>,
-    sizes: Ladder,
+    sizes: MergeSortTree,
 }
 
 impl Aimed {
@@ -101,7 +101,7 @@ impl Aimed {
             all.extend(c.sizes.iter().map(|s| (c.died.unwrap_or(c.at), i, *s)));
         }
         all.sort_unstable();
-        let sizes = Ladder::new(all.iter().map(|(.., s)| *s).collect());
+        let sizes = MergeSortTree::new(all.iter().map(|(.., s)| *s).collect());
         Aimed { times: all.iter().map(|(t, ..)| *t).collect(), claims: all.iter().map(|(_, i, _)| *i).collect(), sizes }
     }
 
@@ -146,7 +146,7 @@ pub(super) fn align(
     untimed: &[OomSighting],
     claims: &Claims,
     names: &Names,
-    told: &mut Told,
+    told: &mut ClockNotes,
 ) {
     let mut hosts: BTreeSet<&str> = untimed.iter().filter_map(OomSighting::host).collect();
     hosts.retain(|h| !claims.of(Some(h), names).is_empty());
@@ -203,7 +203,13 @@ fn moved(e: &mut OomEvent, seconds: f64, uncertainty: f64) {
 }
 
 /// Logs that all miss their triggers by one multiple of a quarter of an hour: a zone that nobody named.
-pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Names, max_lag: f64, told: &mut Told) {
+pub(super) fn common_zone(
+    events: &mut [OomEvent],
+    claims: &Claims,
+    names: &Names,
+    max_lag: f64,
+    told: &mut ClockNotes,
+) {
     let mut misses: BTreeMap<String, Miss> = BTreeMap::new();
     // Where every line names its zone, it may be the zone that is wrong.
     let unnamed = events.iter().any(|e| e.kind != OomKind::Gpu && guessed_zone(e));
@@ -276,7 +282,7 @@ pub(super) fn common_zone(events: &mut [OomEvent], claims: &Claims, names: &Name
 }
 
 /// Clocks of single hosts' logs, from the deaths of their listeners.
-pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names, told: &mut Told) {
+pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names, told: &mut ClockNotes) {
     let mut by_host: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (i, e) in events.iter().enumerate() {
         if let Some(host) = &e.host {

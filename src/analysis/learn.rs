@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::gather;
+use super::dedup;
 use super::inputs::Shape;
 use super::options::Options;
 use super::sets::Set;
@@ -96,8 +96,8 @@ pub fn learn(options: &Options) -> Knowledge {
     }
     known.nothing_read = !reading.read.values().any(|r| r.summary.is_some());
     known.pairs = reading.lessons.pairs.keys().copied().collect();
-    let gathered = gather::gather(&reading.sets, &reading.stores, &known.names);
-    for listener in gather::studied(&reading.sets, &gathered, options, &reading.lessons, &known.names) {
+    let gathered = dedup::gather(&reading.sets, &reading.stores, &known.names);
+    for listener in dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &known.names) {
         let dialect = best(&listener, &reading.sets);
         known.listeners.insert(listener.endpoint, Known { listener, dialect });
     }

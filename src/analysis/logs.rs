@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::from_store::StoredLog;
 use super::inputs::{Inputs, Shape, Source, host_of_file, plain_stem};
 use super::options::Options;
 use super::progress::Progress;
-use super::stored::StoredLog;
 use super::{curves, reporting};
 use crate::capture::{Limits, unpacked};
 use crate::curve::Series;
@@ -16,7 +16,7 @@ use crate::oom::{self, LogSummary, Scanner};
 use crate::report::escape::clean;
 use crate::report::model::Input;
 use crate::time::Timestamp;
-use crate::words::InputKind;
+use crate::vocabulary::InputKind;
 
 /// One-line JSON may be this long; the scanner bounds other lines itself, and counts what it cuts.
 const LONGEST: u64 = (32 << 20) + 1;

@@ -1,45 +1,45 @@
 //! The one loop that joins the rooms: captures and logs in, a report out.
 
 mod clocks;
+mod codec;
 mod curves;
-mod fold;
-mod gather;
+mod dedup;
+mod flow_decoder;
+mod from_store;
+mod host_lists;
 mod inputs;
 mod intake;
+mod job_rows;
 mod jobs;
-mod joined;
-mod kept;
 mod kills;
 mod learn;
-mod listed;
-mod lists;
+mod listener_rows;
+mod liveness;
 mod logs;
+mod merge_hosts;
 mod network;
 mod observe;
 mod options;
 mod progress;
 mod prune;
-mod quiet;
 mod reading;
+mod replay;
 mod reporting;
-mod roll;
+mod retention;
 mod run;
 pub mod scan;
+mod scans;
 mod sets;
-mod stored;
 mod survey;
-mod track;
-mod walk;
-mod witness;
 
-pub use intake::{Batch, Intake, read_late};
-pub use kept::{pack_lines, unpack_lines};
-pub use learn::{Knowledge, Known, learn};
-pub use options::{Named, Options};
-pub use run::{Analysis, analyze};
-pub use stored::{
+pub use codec::{pack_lines, unpack_lines};
+pub use from_store::{
     Concluded, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches, flow_row,
     late_of_kept, record_of_row,
 };
+pub use intake::{Batch, GrowingSet, read_late};
+pub use learn::{Knowledge, Known, learn};
+pub use options::{Named, Options};
+pub use replay::{Closed, FlowVisitor, Totals, walk};
+pub use run::{Analysis, analyze};
 pub use survey::{CONTINUES_NANOS, Survey, capture_stem, survey};
-pub use walk::{Closed, Totals, Visit, walk};

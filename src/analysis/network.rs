@@ -2,26 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::gather::{self, Gathered};
+use super::dedup::{self, DistinctFlow};
 use super::options::Options;
 use super::reading::Reading;
 use super::sets::Set;
 use crate::finding::{self, Finding, finding_id};
 use crate::net::Endpoint;
-use crate::protocol::nccl::{self, Conclusion, Flow, Knowledge, KnownId, Network, UniqueId};
+use crate::protocol::nccl::{self, Conclusion, Flow, Knowledge, KnownId, Network};
 use crate::protocol::stray;
-use crate::stream::FlowState;
-use crate::words::Outcome;
+use crate::stream::{Direction, FlowState};
+use crate::vocabulary::Outcome;
 
 /// Endpoints that may be listeners of NCCL: those of decoded flows, of stored ids, of ports that the user named, and all
 /// that these teach.
 pub(super) fn endpoints(reading: &Reading, options: &Options) -> BTreeSet<Endpoint> {
     let mut found: BTreeSet<Endpoint> = candidates(&reading.sets, options);
-    found.extend(reading.lessons.roots.iter().map(|(_, r)| r.root));
+    found.extend(reading.lessons.roots.iter().map(|(_, r)| r.id.root));
     found.extend(reading.nccl.iter().copied());
     found.retain(|e| !reading.stores.contains(e));
-    let gathered = gather::gather(&reading.sets, &found, &reading.names);
-    let network = nccl::study(&knowledge(reading, options), &flows(&gathered));
+    let knowledge = knowledge(reading, options);
+    found.extend(knowledge.suspects.keys());
+    let gathered = dedup::gather(&reading.sets, &found, &reading.names);
+    let network = nccl::study(&knowledge, &flows(&gathered));
     found = network.listeners.into_keys().filter(|e| !reading.stores.contains(e)).collect();
     found
 }
@@ -37,14 +39,15 @@ fn candidates(sets: &[Set], options: &Options) -> BTreeSet<Endpoint> {
 }
 
 fn knowledge(reading: &Reading, options: &Options) -> Knowledge {
-    let ids = reading.lessons.roots.iter().filter_map(|(_, r)| {
-        let id = r.id;
-        Some(KnownId { id: UniqueId::from(id?), packet: r.said.packet, time: r.said.time })
-    });
-    Knowledge { ids: ids.collect(), ports: options.nccl_ports.iter().collect() }
+    let known = |e: Endpoint| {
+        reading.stores.contains(&e) || reading.lessons.pairs.contains_key(&e) || options.ports.contains(e.port)
+    };
+    let suspects = nccl::suspects(reading.sets.iter().flat_map(|s| &s.seen.records), known);
+    let ids = reading.lessons.roots.iter().map(|(_, r)| KnownId { id: r.id, packet: r.said.packet, time: r.said.time });
+    Knowledge { ids: ids.collect(), ports: options.nccl_ports.iter().collect(), suspects }
 }
 
-fn flows<'a>(gathered: &'a BTreeMap<Endpoint, Vec<Gathered<'a>>>) -> Vec<Flow<'a>> {
+fn flows<'a>(gathered: &'a BTreeMap<Endpoint, Vec<DistinctFlow<'a>>>) -> Vec<Flow<'a>> {
     gathered
         .values()
         .flatten()
@@ -91,12 +94,12 @@ pub(super) fn judged(reading: &Reading, options: &Options) -> Judged {
     if reading.nccl.is_empty() {
         return Judged::default();
     }
-    let gathered = gather::gather(&reading.sets, &reading.nccl, &reading.names);
+    let gathered = dedup::gather(&reading.sets, &reading.nccl, &reading.names);
     let flows = flows(&gathered);
     let mut network = nccl::study(&knowledge(reading, options), &flows);
     network.listeners.retain(|e, _| reading.nccl.contains(e));
     for l in network.listeners.values_mut().filter(|l| l.nranks.is_none()) {
-        let store = reading.lessons.roots.iter().find(|(_, r)| r.root == l.endpoint).map(|(s, _)| *s);
+        let store = reading.lessons.roots.iter().find(|(_, r)| r.id.root == l.endpoint).map(|(s, _)| *s);
         l.nranks = store.and_then(|s| reading.lessons.world_size(s)).and_then(|n| i32::try_from(n).ok());
     }
     let judgements = network.judge(&flows);
@@ -107,13 +110,17 @@ pub(super) fn judged(reading: &Reading, options: &Options) -> Judged {
     Judged { network, findings }
 }
 
-/// The same connection's first packets at other vantage points.
-fn sightings(f: &Finding, gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Vec<crate::stream::PacketRef> {
+/// The packets that show the same at other vantage points.
+fn sightings(f: &Finding, gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>) -> Vec<crate::stream::PacketRef> {
     let flows = gathered.get(&f.target).into_iter().flatten();
     flows
         .filter(|g| g.connection.record.client() == f.source)
         .flat_map(|g| &g.elsewhere)
-        .map(|o| o.record.first_packet)
+        .filter_map(|o| match f.stream_offset {
+            Some(offset) => o.packet_at(Direction::ToServer, offset).map(|k| k.packet),
+            None if f.rule == "nccl-rank-refused" => Some(o.record.server_close_packet()),
+            None => o.record.client_packet(),
+        })
         .collect()
 }
 
@@ -139,13 +146,13 @@ fn finding(c: &Conclusion) -> Finding {
         evidence.insert(0, format!("what it sent: {what}"));
     }
     Finding {
-        id: finding_id(c.rule, c.source, c.target, 0, &c.time.0.to_be_bytes()),
+        id: finding_id(c.rule, c.source, c.target, c.sequence, &c.shown.bytes),
         rule: c.rule,
         severity: c.severity,
-        time: c.time,
+        time: c.shown.time,
         failed: c.failed,
-        packet: c.packet,
-        packets: c.packet.into_iter().chain(c.also.iter().copied()).collect(),
+        packet: Some(c.shown.packet),
+        packets: std::iter::once(c.shown.packet).chain(c.also.iter().copied()).collect(),
         sightings: Vec::new(),
         source: c.source,
         target: c.target,
@@ -153,8 +160,8 @@ fn finding(c: &Conclusion) -> Finding {
         dialect: None,
         dialect_candidates: Vec::new(),
         query: None,
-        stream_offset: (!c.sent.is_empty()).then_some(0),
-        bytes: c.sent.iter().copied().take(finding::SHOWN_BYTES).collect(),
+        stream_offset: (!c.shown.bytes.is_empty()).then_some(c.shown.offset),
+        bytes: c.shown.bytes.iter().copied().take(finding::SHOWN_BYTES).collect(),
         alternate_bytes: None,
         declared: None,
         delivered: None,

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fold::{Folded, Kind, kind};
-use super::gather::{Gathered, gather};
+use super::dedup::{DistinctFlow, gather};
+use super::retention::{FoldKey, Folded, kind};
 use super::sets::Set;
 use crate::finding::{Finding, claim, fate, foreign};
 use crate::incident::Incident;
@@ -17,12 +17,12 @@ use crate::stream::{Direction, PacketRef};
 /// The findings of all listeners and their connections, in order of time.
 pub(super) fn findings(
     listeners: &[Listener],
-    gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>,
+    gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>,
     sets: &[Set],
 ) -> Vec<Finding> {
     let mut all = Vec::new();
     // Several captures hold the same connections: the one that saw most of them counts.
-    let mut folded: BTreeMap<Kind, Folded> = BTreeMap::new();
+    let mut folded: BTreeMap<FoldKey, Folded> = BTreeMap::new();
     for (kind, new) in sets.iter().flat_map(|s| &s.seen.folded) {
         let slot = folded.entry(*kind).or_insert(*new);
         *slot = Folded { count: slot.count.max(new.count), last: slot.last.max(new.last) };
@@ -75,7 +75,7 @@ fn order(f: &Finding) -> (crate::time::Timestamp, Endpoint, Endpoint, &'static s
 }
 
 /// The packets that carried the flagged byte elsewhere.
-fn add_sightings(f: &mut Finding, g: &Gathered<'_>) {
+fn add_sightings(f: &mut Finding, g: &DistinctFlow<'_>) {
     let (Some(near), Some(packet)) = (g.connection.observation, f.packet) else { return };
     let direction = if f.source == near.client() { Direction::ToServer } else { Direction::ToClient };
     let Some(last) = near.kept[direction.index()].iter().find(|k| k.packet == packet) else { return };

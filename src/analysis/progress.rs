@@ -32,7 +32,7 @@ pub(super) struct Meter<'a> {
 }
 
 /// The line on the terminal; it ends when this is dropped.
-pub(super) struct Line {
+pub(super) struct ProgressLine {
     progress: Progress,
     thread: Option<JoinHandle<()>>,
 }
@@ -58,7 +58,7 @@ impl Progress {
     }
 
     /// Begins to tell, if `options` want it and standard error is a terminal.
-    pub(super) fn line(&self, options: &Options) -> Option<Line> {
+    pub(super) fn line(&self, options: &Options) -> Option<ProgressLine> {
         if !options.progress || !std::io::stderr().is_terminal() {
             return None;
         }
@@ -77,7 +77,7 @@ impl Progress {
                 let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
             }
         });
-        Some(Line { progress, thread: Some(thread) })
+        Some(ProgressLine { progress, thread: Some(thread) })
     }
 }
 
@@ -117,7 +117,7 @@ impl Drop for Meter<'_> {
     }
 }
 
-impl Drop for Line {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.progress.over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::gather;
+use super::dedup;
+use super::host_lists;
 use super::inputs::{Inputs, Shape, host_of_file, rotation_stem};
-use super::jobs::{self, Lessons};
-use super::lists;
+use super::jobs::{self, Discovered};
 use super::options::Options;
 use super::progress::Progress;
 use super::prune::{self, Plan};
 use super::run::{drop_copies, learn_hosts};
 use super::scan::ScanOptions;
-use super::sets::{self, Capture, Feed, ReadCapture, Set};
+use super::sets::{self, Capture, PacketSource, ReadCapture, Set};
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
 use crate::report::model::Input;
@@ -33,7 +33,7 @@ pub(super) struct Reading {
     pub(super) captures: Vec<Capture>,
     pub(super) sets: Vec<Set>,
     pub(super) read: BTreeMap<u32, ReadCapture>,
-    pub(super) lessons: Lessons,
+    pub(super) lessons: Discovered,
     /// Stores, and what may be one.
     pub(super) stores: BTreeSet<Endpoint>,
     /// Listeners of NCCL.
@@ -42,11 +42,11 @@ pub(super) struct Reading {
     /// Whether captures lie there to be read a second time.
     pub(super) again: bool,
     pub(super) scan: ScanOptions,
-    pub(super) feed: Feed,
+    pub(super) feed: PacketSource,
 }
 
 /// What is known before a capture is read.
-pub(super) struct Intake {
+pub(super) struct CaptureGroups {
     pub(super) names: Names,
     pub(super) inputs: Inputs,
     /// Hosts lists, as a report names them.
@@ -59,17 +59,17 @@ pub(super) struct Intake {
 }
 
 /// Sniffs the paths and reads hosts lists.
-pub(super) fn intake(options: &Options) -> Intake {
+pub(super) fn intake(options: &Options) -> CaptureGroups {
     let mut inputs = Inputs::default();
     options.paths.iter().for_each(|p| inputs.add(p));
     options.oom.iter().for_each(|o| inputs.add_log(&o.path, o.host.as_deref()));
     let mut names = Names::default();
     let mut lists = Vec::new();
     for path in &options.hosts {
-        lists.push(lists::read(path, &path.to_string_lossy(), None, &mut names));
+        lists.push(host_lists::read(path, &path.to_string_lossy(), None, &mut names));
     }
     for s in inputs.sources.iter().filter(|s| matches!(s.shape, Shape::List(_))) {
-        lists.push(lists::read(&s.path, &s.label, s.host.as_deref(), &mut names));
+        lists.push(host_lists::read(&s.path, &s.label, s.host.as_deref(), &mut names));
     }
     let captures: Vec<Capture> = inputs
         .sources
@@ -85,7 +85,7 @@ pub(super) fn intake(options: &Options) -> Intake {
         .collect();
     let first = prune::first_times(&captures);
     let groups = sets::groups(&captures, &first);
-    Intake { names, inputs, lists, captures, first, groups }
+    CaptureGroups { names, inputs, lists, captures, first, groups }
 }
 
 /// Reads all captures; logs are left to the caller.
@@ -94,8 +94,8 @@ pub(super) fn read(options: &Options) -> Reading {
 }
 
 /// Reads the captures that `plan` does not skip.
-pub(super) fn captures(intake: Intake, options: &Options, plan: &Plan, progress: &Progress) -> Reading {
-    let Intake { mut names, inputs, lists, captures, groups, .. } = intake;
+pub(super) fn captures(intake: CaptureGroups, options: &Options, plan: &Plan, progress: &Progress) -> Reading {
+    let CaptureGroups { mut names, inputs, lists, captures, groups, .. } = intake;
     let groups: Vec<Vec<Capture>> = groups
         .into_iter()
         .map(|g| g.into_iter().filter(|c| !plan.skipped.contains_key(&c.index)).collect::<Vec<_>>())
@@ -113,7 +113,7 @@ pub(super) fn captures(intake: Intake, options: &Options, plan: &Plan, progress:
         max_tracked_bytes: memory / 4,
         keep_heads: false,
     };
-    let feed = Feed::new(options, progress);
+    let feed = PacketSource::new(options, progress);
     let (mut sets, mut read) = sets::read_all(&groups, &scan, &feed, options.threads);
     for (index, why) in &plan.skipped {
         read.insert(*index, ReadCapture { skipped: Some(*why), ..ReadCapture::default() });
@@ -127,7 +127,7 @@ pub(super) fn captures(intake: Intake, options: &Options, plan: &Plan, progress:
         captures,
         sets,
         read,
-        lessons: Lessons::default(),
+        lessons: Discovered::default(),
         stores: BTreeSet::new(),
         nccl: BTreeSet::new(),
         notes: Vec::new(),
@@ -145,7 +145,7 @@ impl Reading {
     pub(super) fn learn(&mut self, options: &Options) {
         for _ in 0..ROUNDS {
             self.lessons = jobs::lessons(&self.sets, &self.names);
-            let stores = gather::listeners(&self.sets, options, &self.lessons);
+            let stores = dedup::listeners(&self.sets, options, &self.lessons);
             let nccl = super::network::endpoints(self, options);
             if stores == self.stores && nccl == self.nccl {
                 break;
@@ -228,7 +228,7 @@ impl Reading {
         for number in 0..self.sets.len() {
             let files = self.files(number);
             let Some(set) = self.sets.get_mut(number) else { continue };
-            let mut wanted: HashSet<Endpoint> = gather::missed(set, &self.stores);
+            let mut wanted: HashSet<Endpoint> = dedup::missed(set, &self.stores);
             wanted.extend(super::network::missed(set, &self.nccl));
             if wanted.is_empty() {
                 continue;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::listed::{communicator, listener, listener_id, nccl_listeners, pairs};
-use super::roll;
+use super::job_rows;
+use super::listener_rows::{communicator, listener, listener_id, nccl_listeners, pairs};
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule};
-use crate::incident::chance::in_words;
+use crate::incident::coincidence::in_words;
 use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
@@ -20,7 +20,7 @@ use crate::report::model::{
     ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
-use crate::words::{Cause, CoverageLevel, InputKind, OomKind, Outcome, WorkloadKind};
+use crate::vocabulary::{Cause, CoverageLevel, InputKind, OomKind, Outcome, WorkloadKind};
 
 /// Names of hosts, processes and files in a report are at most this wide.
 const NAME: usize = 256;
@@ -102,7 +102,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
             .chain(pairs(&m))
             .chain(nccl_listeners(&m))
             .collect(),
-        jobs: m.jobs.iter().map(|j| roll::job(&m, j)).collect(),
+        jobs: m.jobs.iter().map(|j| job_rows::job(&m, j)).collect(),
         communicators: m.network.communicators.iter().map(communicator).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
@@ -129,7 +129,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
-    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || !m.network.listeners.is_empty();
+    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || m.network.is_spoken();
     if !spoken && !m.captures.is_empty() {
         let ports: Vec<String> = m.options.ports.iter().map(|p| p.to_string()).take(12).collect();
         report.notes.push(format!(
@@ -262,7 +262,7 @@ fn label(m: &Material<'_>, source: Address) -> Option<String> {
     m.options.label_of(source).or_else(|| m.names.host(source)).map(text)
 }
 
-fn scan(m: &Material<'_>, s: &super::quiet::Scan) -> Scan {
+fn scan(m: &Material<'_>, s: &super::scans::Scan) -> Scan {
     Scan {
         id: s.id.clone(),
         source: ScanSource {

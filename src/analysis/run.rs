@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use super::gather::{self, Gathered};
+use super::dedup::{self, DistinctFlow};
 use super::inputs::{Inputs, plain_stem};
-use super::jobs::{self, Job, Lessons};
-use super::kills::{self, Told};
+use super::jobs::{self, Discovered, Job};
+use super::kills::{self, ClockNotes};
 use super::options::Options;
 use super::progress::Progress;
 use super::prune::{self, Plan};
 use super::reading::{self, Reading};
 use super::sets::{Capture, ReadCapture, Set};
-use super::{clocks, logs, observe, quiet, reporting};
+use super::{clocks, logs, observe, reporting, scans};
 use crate::finding::Finding;
 use crate::incident::{
     Claims, Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, trigger_of,
@@ -55,9 +55,9 @@ pub(super) struct Material<'a> {
     pub(super) events: &'a [OomEvent],
     pub(super) incidents: &'a [Incident],
     pub(super) watch: &'a Watch,
-    pub(super) scans: Vec<quiet::Scan>,
+    pub(super) scans: Vec<scans::Scan>,
     pub(super) jobs: Vec<Job>,
-    pub(super) lessons: &'a Lessons,
+    pub(super) lessons: &'a Discovered,
     pub(super) network: &'a Network,
     pub(super) clocks: Vec<Clock>,
     pub(super) nat: &'a BTreeSet<Address>,
@@ -66,7 +66,7 @@ pub(super) struct Material<'a> {
 }
 
 /// Everything read: what is concluded from it depends on nothing else.
-pub(super) struct Front {
+pub(super) struct AnalysisInput {
     pub(super) reading: Reading,
     pub(super) logs: logs::Logs,
     /// Kills, as all logs together tell them.
@@ -74,7 +74,7 @@ pub(super) struct Front {
     /// How many days the logs of each host reach.
     pub(super) log_days: BTreeMap<String, f64>,
     /// What was told of clocks so far.
-    pub(super) told: Told,
+    pub(super) told: ClockNotes,
     /// Which captures were left out, in words.
     pub(super) pruned: Option<String>,
     /// Reading was stopped before its end.
@@ -118,33 +118,40 @@ pub fn analyze(options: &Options) -> Analysis {
     let kills = Kills::of(sightings);
     let (plan, pruned) = planned(&intake, &kills.merged, options);
     let mut reading = reading::captures(intake, options, &plan, &progress);
-    let mut told = Told::default();
+    let mut told = ClockNotes::default();
     corrected_captures(&mut reading, options, &mut told);
     look_back(&mut reading, &plan, options);
     drop(line);
     let stopped = progress.stopped();
-    conclude(options, Front { reading, logs, kills, log_days, told, pruned, stopped })
+    conclude(options, AnalysisInput { reading, logs, kills, log_days, told, pruned, stopped })
 }
 
 /// Joins what was read.
-pub(super) fn conclude(options: &Options, front: Front) -> Analysis {
-    let Front { mut reading, logs, kills: Kills { mut merged, mut sightings }, log_days, mut told, pruned, stopped } =
-        front;
+pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
+    let AnalysisInput {
+        mut reading,
+        logs,
+        kills: Kills { mut merged, mut sightings },
+        log_days,
+        mut told,
+        pruned,
+        stopped,
+    } = front;
     let network = super::network::judged(&reading, options);
     let mut notes = std::mem::take(&mut reading.notes);
     let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, stores, .. } = reading;
-    let gathered = gather::gather(&sets, &stores, &names);
-    let studied = gather::studied(&sets, &gathered, options, &lessons, &names);
+    let gathered = dedup::gather(&sets, &stores, &names);
+    let studied = dedup::studied(&sets, &gathered, options, &lessons, &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered, &sets);
-    findings.extend(quiet::findings(&studied, &gathered));
+    findings.extend(scans::findings(&studied, &gathered));
     findings.extend(network.findings.iter().cloned());
     findings.extend(observe::misdirected(&sets, &names));
     if !options.sources.is_empty() {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
-    let mut scans = quiet::scans(&sets, &findings);
+    let mut scans = scans::scans(&sets, &findings);
 
     let claims = kills::claims(&studied, &findings, &names);
     if !merged.untimed.is_empty() {
@@ -254,7 +261,7 @@ fn middle(first: &BTreeMap<u32, Timestamp>) -> Option<Timestamp> {
 }
 
 /// What to read, by what the logs tell.
-fn planned(intake: &reading::Intake, early: &oom::Merged, options: &Options) -> (Plan, Option<String>) {
+fn planned(intake: &reading::CaptureGroups, early: &oom::Merged, options: &Options) -> (Plan, Option<String>) {
     let untimed: Vec<OomSighting> = early.untimed.iter().filter(|s| !s.is_gpu()).cloned().collect();
     let Some(windows) = prune::windows(&early.events, &untimed, options) else { return (Plan::default(), None) };
     let of_kills = untimed.is_empty() && early.events.iter().any(|e| e.kind != OomKind::Gpu);
@@ -264,7 +271,7 @@ fn planned(intake: &reading::Intake, early: &oom::Merged, options: &Options) -> 
 }
 
 /// Finds captures whose clocks are off, and reads them again on the others' clock.
-pub(super) fn corrected_captures(reading: &mut Reading, options: &Options, told: &mut Told) {
+pub(super) fn corrected_captures(reading: &mut Reading, options: &Options, told: &mut ClockNotes) {
     let found = clocks::between(&reading.sets, &reading.captures, &reading.names);
     let mut any = false;
     for c in &found {
@@ -315,8 +322,8 @@ fn look_back(reading: &mut Reading, plan: &Plan, options: &Options) {
     let (mut at, mut step, mut left) = (0, 1, LOOK_BYTES_IN_ALL);
     let longest = plan.earlier.iter().map(Vec::len).max().unwrap_or(0);
     while at < longest && left > 0 {
-        let gathered = gather::gather(&reading.sets, &reading.stores, &reading.names);
-        let studied = gather::studied(&reading.sets, &gathered, options, &reading.lessons, &reading.names);
+        let gathered = dedup::gather(&reading.sets, &reading.stores, &reading.names);
+        let studied = dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &reading.names);
         let wanted = studied.iter().filter(|l| l.accepted > 0 && l.dialect().is_none());
         let wanted: HashSet<Endpoint> = wanted.map(|l| l.endpoint).collect();
         if wanted.is_empty() {
@@ -500,7 +507,11 @@ fn untimed_note(untimed: &[OomSighting]) -> Option<String> {
 }
 
 /// What the captures watched of each address.
-fn watched(sets: &[Set], read: &BTreeMap<u32, ReadCapture>, gathered: &BTreeMap<Endpoint, Vec<Gathered<'_>>>) -> Watch {
+fn watched(
+    sets: &[Set],
+    read: &BTreeMap<u32, ReadCapture>,
+    gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>,
+) -> Watch {
     let mut watch = Watch::default();
     let mut gaps_of: BTreeMap<(u32, Address), u64> = BTreeMap::new();
     for o in gathered.values().flatten().filter_map(|g| g.connection.observation).filter(|o| o.gaps > 0) {

@@ -10,9 +10,9 @@ use crate::protocol::observation::FlowObservation;
 use crate::stream::{Activity, FlowRecord, FlowState, FlowTable, PacketRef, PortSet};
 use crate::time::Timestamp;
 
-use super::fold::{Fate, Folder};
-pub use super::fold::{Folded, Kind};
-use super::track::{Interest, Tracked};
+use super::flow_decoder::{Interest, Tracked};
+pub use super::retention::{FoldKey, Folded};
+use super::retention::{Folder, Retention};
 
 /// Magics that are remembered; a host runs a few communicators.
 const MAX_MAGICS: usize = 4096;
@@ -59,7 +59,7 @@ pub struct SetObservations {
     /// The flows that were decoded.
     pub flows: Vec<FlowObservation>,
     /// Decoded flows that are like others in `flows`, by kind.
-    pub folded: BTreeMap<Kind, Folded>,
+    pub folded: BTreeMap<FoldKey, Folded>,
     /// When each listener of a decoded flow sent anything.
     pub activity: BTreeMap<Endpoint, Activity>,
     /// Counters.
@@ -97,13 +97,13 @@ struct Flows {
     magics: HashSet<u64>,
     counters: ScanCounters,
     /// What the last segment was, for whoever keeps segments.
-    mark: Mark,
+    mark: SegmentRole,
     marking: bool,
 }
 
 /// What a segment was to the flows that are decoded.
 #[derive(Debug, Default)]
-pub(super) enum Mark {
+pub(super) enum SegmentRole {
     /// None of theirs.
     #[default]
     Other,
@@ -136,7 +136,7 @@ impl SetScan {
                 early: Vec::new(),
                 magics: HashSet::new(),
                 counters: ScanCounters::default(),
-                mark: Mark::Other,
+                mark: SegmentRole::Other,
                 marking: false,
             },
         }
@@ -149,7 +149,7 @@ impl SetScan {
         capture: u32,
         packet: &Packet<'_>,
         also: &HashSet<Endpoint>,
-        keep: &mut dyn FnMut(&Segment<'_>, Timestamp, PacketRef, Mark),
+        keep: &mut dyn FnMut(&Segment<'_>, Timestamp, PacketRef, SegmentRole),
     ) {
         self.flows.counters.packets += 1;
         if also.is_empty()
@@ -167,7 +167,7 @@ impl SetScan {
         }
     }
 
-    /// A segment that was kept: `opens` is what [`Mark::Opens`] gave for it. The flow, if it is one that is decoded.
+    /// A segment that was kept: `opens` is what [`SegmentRole::Opens`] gave for it. The flow, if it is one that is decoded.
     pub(super) fn replay(
         &mut self,
         segment: &Segment<'_>,
@@ -188,8 +188,8 @@ impl SetScan {
             None => self.flows.segment(segment, time, packet),
         }
         match std::mem::take(&mut self.flows.mark) {
-            Mark::Opens(flow, _) | Mark::Follows(flow) => Some(flow),
-            Mark::Other => None,
+            SegmentRole::Opens(flow, _) | SegmentRole::Follows(flow) => Some(flow),
+            SegmentRole::Other => None,
         }
     }
 
@@ -297,7 +297,7 @@ impl Flows {
             FlowState::Silent => self.first_payload(found.flow, segment, time, packet),
             FlowState::Tracked(slot) => {
                 if self.marking {
-                    self.mark = Mark::Follows(found.flow);
+                    self.mark = SegmentRole::Follows(found.flow);
                 }
                 self.follow(slot as usize, segment, time, packet);
             }
@@ -315,14 +315,17 @@ impl Flows {
         let port = record.server().port;
         let all = self.options.only.is_some();
         let store = all || self.options.ports.contains(port);
-        let nccl = all || self.options.nccl_ports.contains(port) || self.has_magic(record, segment);
+        let nccl = all
+            || self.options.nccl_ports.contains(port)
+            || port == crate::protocol::nccl::RAS_PORT
+            || self.has_magic(record, segment);
         let interest = Interest { store: store.into(), nccl: nccl.into() }.or(|| Interest::of_first(record, segment));
         if interest.is_none() {
             self.dismiss(flow, segment, time, packet);
             return;
         }
         if self.marking {
-            self.mark = Mark::Opens(flow, Box::new(self.table.record(flow).clone()));
+            self.mark = SegmentRole::Opens(flow, Box::new(self.table.record(flow).clone()));
         }
         let tracked = Box::new(Tracked::new(flow, self.table.record(flow), interest, segment));
         let slot = match self.free.pop() {
@@ -416,9 +419,9 @@ impl Flows {
     /// Keeps an observation, unless it is one of many alike.
     fn keep(&mut self, flow: u32, observation: FlowObservation) {
         match self.folder.take(&observation, self.done.len()) {
-            Fate::Keep => self.done.push(observation),
-            Fate::Fold => self.table.record_mut(flow).folded = true,
-            Fate::Replace(at) => {
+            Retention::Keep => self.done.push(observation),
+            Retention::Fold => self.table.record_mut(flow).folded = true,
+            Retention::Replace(at) => {
                 if let Some(slot) = self.done.get_mut(at) {
                     let later = std::mem::replace(slot, observation);
                     self.replaced.push((later.record.first, later.record.first_packet));

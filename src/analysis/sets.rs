@@ -40,16 +40,16 @@ pub(super) struct ReadCapture {
 
 /// How packets reach a scan: which, on what clock, and who watches.
 #[derive(Clone, Default)]
-pub(super) struct Feed {
+pub(super) struct PacketSource {
     /// Packets outside are passed over.
     since: Option<Timestamp>,
     until: Option<Timestamp>,
     pub(super) progress: Progress,
 }
 
-impl Feed {
-    pub(super) fn new(options: &Options, progress: &Progress) -> Feed {
-        Feed { since: options.since, until: options.until, progress: progress.clone() }
+impl PacketSource {
+    pub(super) fn new(options: &Options, progress: &Progress) -> PacketSource {
+        PacketSource { since: options.since, until: options.until, progress: progress.clone() }
     }
 
     /// Hands the packets of one capture to `scan`, their times moved by `shift` nanoseconds.
@@ -133,13 +133,13 @@ pub(super) const AHEAD_NANOS: i64 = 1_000_000_000;
 type ReadGroup = (Vec<Set>, BTreeMap<u32, ReadCapture>);
 
 /// A set that is being read.
-struct Open {
+struct OpenCapture {
     scan: SetScan,
     captures: Vec<u32>,
     span: Option<(Timestamp, Timestamp)>,
 }
 
-impl Open {
+impl OpenCapture {
     fn close(self, host: Option<String>) -> Set {
         let seen = self.scan.finish();
         let own = own_address(&seen);
@@ -185,7 +185,12 @@ pub(super) fn first_time(c: &Capture) -> Option<Timestamp> {
 }
 
 /// Reads all groups, on `threads` threads. What comes out does not depend on their number.
-pub(super) fn read_all(groups: &[Vec<Capture>], options: &ScanOptions, feed: &Feed, threads: usize) -> ReadGroup {
+pub(super) fn read_all(
+    groups: &[Vec<Capture>],
+    options: &ScanOptions,
+    feed: &PacketSource,
+    threads: usize,
+) -> ReadGroup {
     let next = AtomicUsize::new(0);
     let done: Mutex<BTreeMap<usize, ReadGroup>> = Mutex::new(BTreeMap::new());
     let work = || {
@@ -221,10 +226,10 @@ pub(super) fn read_all(groups: &[Vec<Capture>], options: &ScanOptions, feed: &Fe
 }
 
 /// Reads the files of one group. A file that begins before the one before it has ended is no continuation of it.
-fn read_group(group: &[Capture], options: &ScanOptions, feed: &Feed) -> ReadGroup {
+fn read_group(group: &[Capture], options: &ScanOptions, feed: &PacketSource) -> ReadGroup {
     let mut sets: Vec<Set> = Vec::new();
     let mut read = BTreeMap::new();
-    let mut open: Option<Open> = None;
+    let mut open: Option<OpenCapture> = None;
     let host = group.first().and_then(|c| c.host.clone());
     for capture in group {
         if feed.progress.stopped() {
@@ -250,7 +255,7 @@ fn read_group(group: &[Capture], options: &ScanOptions, feed: &Feed) -> ReadGrou
                 if before.is_some_and(|b| packet.time.0 < b.0.saturating_sub(AHEAD_NANOS)) {
                     sets.extend(open.take().map(|o| o.close(host.clone())));
                 }
-                let set = open.get_or_insert_with(|| Open {
+                let set = open.get_or_insert_with(|| OpenCapture {
                     scan: SetScan::new(0, options.clone()),
                     captures: Vec::new(),
                     span: None,
@@ -288,7 +293,7 @@ pub(super) fn read_again(
     set: u32,
     captures: &[Capture],
     options: &ScanOptions,
-    feed: &Feed,
+    feed: &PacketSource,
     listeners: Option<&HashSet<Endpoint>>,
     shift: i64,
 ) -> SetObservations {

@@ -28,5 +28,5 @@ pub use limits::Limits;
 pub use packet::{LinkType, Packet};
 pub use reader::Reader;
 pub use source::unpacked;
-pub use summary::{ByteOrder, Form, Identity, Interface, Summary};
+pub use summary::{ByteOrder, FileLayout, Identity, Interface, Summary};
 pub use write::Writer;

@@ -8,7 +8,7 @@ use super::buffer::Buffer;
 use super::kind::CaptureFormat;
 use super::packet::LinkType;
 use super::record::{Record, u16_at, u32_at};
-use super::summary::{ByteOrder, Form, Summary};
+use super::summary::{ByteOrder, FileLayout, Summary};
 
 /// Length of the file header in bytes.
 pub(super) const FILE_HEADER: usize = 24;
@@ -52,7 +52,7 @@ impl<const BIG: bool> Pcap<BIG> {
         let head = buffer.held();
         let magic = u32_at::<BIG>(head, 0)?;
         let unit = if magic == 0xa1b2_3c4d { 1 } else { 1000 };
-        summary.form = Form {
+        summary.form = FileLayout {
             format: Some(CaptureFormat::Pcap),
             byte_order: Some(if BIG { ByteOrder::Big } else { ByteOrder::Little }),
             resolution: Some(if unit == 1 { "1e-9 s" } else { "1e-6 s" }.to_owned()),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::{CaptureFormat, Compression};
 use super::packet::LinkType;
-use super::summary::{ByteOrder, Form, Identity, Interface, Summary};
+use super::summary::{ByteOrder, FileLayout, Identity, Interface, Summary};
 use crate::net::Address;
 use crate::time::Timestamp;
 
@@ -73,7 +73,7 @@ impl Summary {
         let p: Plain = serde_json::from_str(text).ok()?;
         let [packets, bytes, cut_packets, damaged_regions, damaged_bytes, warnings_left_out] = p.counts;
         Some(Summary {
-            form: Form {
+            form: FileLayout {
                 format: p.pcapng.map(|ng| if ng { CaptureFormat::Pcapng } else { CaptureFormat::Pcap }),
                 byte_order: p.big_endian.map(|b| if b { ByteOrder::Big } else { ByteOrder::Little }),
                 resolution: p.resolution,

@@ -44,7 +44,7 @@ pub enum ByteOrder {
 
 /// The form of a capture file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Form {
+pub struct FileLayout {
     /// File format; `None` for an empty file.
     pub format: Option<CaptureFormat>,
     /// Byte order of the header (pcapng: of the first section).
@@ -56,7 +56,7 @@ pub struct Form {
 }
 
 /// As `pcapng, little-endian, 1e-9 s, gzip`.
-impl fmt::Display for Form {
+impl fmt::Display for FileLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.format {
             Some(format) => write!(f, "{format}")?,
@@ -94,7 +94,7 @@ pub struct Interface {
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Format, byte order, resolution and compression.
-    pub form: Form,
+    pub form: FileLayout,
     /// Link types of the interfaces, in order of appearance.
     pub link_types: Vec<LinkType>,
     /// The interfaces, of all sections; [`Packet::interface`](super::Packet::interface) is an index here.

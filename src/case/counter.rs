@@ -40,7 +40,7 @@ impl Labels {
     pub(super) fn of(kind: &str, document: &str) -> Labels {
         let document: Value = serde_json::from_str(document).unwrap_or(Value::Null);
         let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
-        let severity = crate::words::severity_of(kind, &document).text().to_string();
+        let severity = crate::vocabulary::severity_of(kind, &document).text().to_string();
         match kind {
             "incident" => Labels { rule: String::new(), severity, kind: text("kind") },
             _ => Labels { rule: text("rule"), severity, kind: String::new() },

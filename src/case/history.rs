@@ -100,12 +100,12 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Told;
+    use crate::case::Delivered;
 
     #[test]
     fn earlier_nights_stand_in_the_alert() {
         let mut case = Case::in_memory().unwrap();
-        let finding = |id: &str, time: &str, source: &str| Told {
+        let finding = |id: &str, time: &str, source: &str| Delivered {
             id: id.into(),
             kind: "finding",
             rank: 1,

@@ -29,7 +29,7 @@ pub use counter::{Counter, Labels, WithheldCount};
 pub use error::CaseError;
 pub use file::{Case, Mode};
 pub use history::Sighting;
-pub use outbox::{Letter, Told, Withheld};
+pub use outbox::{Alert, Delivered, Withheld};
 pub use retention::{Limits, Pruned};
 pub use row::{CaptureRow, CaptureState, LogRow, SetRow};
 pub use ship::Shipment;

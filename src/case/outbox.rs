@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 
 /// Something that is told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Delivered {
     /// Its stable id.
     pub id: String,
     /// `finding`, `incident` or `notice`.
@@ -33,7 +33,7 @@ pub struct Told {
 
 /// An alert that was not delivered yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct Alert {
     /// Its place in the order of alerts.
     pub sequence: i64,
     /// The stable id of what it is about.
@@ -71,7 +71,7 @@ impl Case {
     ///
     /// # Errors
     /// SQLite's.
-    pub fn tell(&mut self, all: &[Told], whole: bool, now: Timestamp) -> Result<Vec<Told>, CaseError> {
+    pub fn tell(&mut self, all: &[Delivered], whole: bool, now: Timestamp) -> Result<Vec<Delivered>, CaseError> {
         self.tell_but(all, &BTreeMap::new(), whole, now)
     }
 
@@ -81,11 +81,11 @@ impl Case {
     /// SQLite's.
     pub fn tell_but(
         &mut self,
-        all: &[Told],
+        all: &[Delivered],
         withheld: &BTreeMap<(String, String), Withheld>,
         whole: bool,
         now: Timestamp,
-    ) -> Result<Vec<Told>, CaseError> {
+    ) -> Result<Vec<Delivered>, CaseError> {
         self.transaction("cannot keep what was found", |tx| {
             let mut known: BTreeMap<(String, String), i64> = BTreeMap::new();
             let mut statement = tx.prepare("SELECT id, kind, rank FROM told")?;
@@ -139,7 +139,7 @@ impl Case {
                         params![told.id, told.kind, document],
                     )?;
                 }
-                fresh.push(Told { document, ..told.clone() });
+                fresh.push(Delivered { document, ..told.clone() });
             }
             if whole {
                 set_meta(tx, FRESH, "0")?;
@@ -152,14 +152,14 @@ impl Case {
     ///
     /// # Errors
     /// SQLite's.
-    pub fn letters(&self, after: i64, max: u32) -> Result<Vec<Letter>, CaseError> {
+    pub fn letters(&self, after: i64, max: u32) -> Result<Vec<Alert>, CaseError> {
         let failed = self.failed("cannot read the case");
         let sql = "SELECT sequence, id, kind, document, attempts, done FROM outbox \
                    WHERE sent_at IS NULL AND sequence > ?1 ORDER BY sequence LIMIT ?2";
         let mut statement = self.db.prepare(sql).map_err(&failed)?;
         let rows = statement
             .query_map(params![after, max], |r| {
-                Ok(Letter {
+                Ok(Alert {
                     sequence: r.get(0)?,
                     id: r.get(1)?,
                     kind: r.get(2)?,
@@ -176,7 +176,7 @@ impl Case {
     ///
     /// # Errors
     /// SQLite's.
-    pub fn tried(&mut self, letter: &Letter, whole: bool, now: Timestamp) -> Result<(), CaseError> {
+    pub fn tried(&mut self, letter: &Alert, whole: bool, now: Timestamp) -> Result<(), CaseError> {
         self.transaction("cannot note a delivery", |tx| {
             let done = serde_json::to_string(&letter.done).unwrap_or_default();
             tx.execute(

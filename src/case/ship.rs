@@ -9,7 +9,7 @@ use super::error::CaseError;
 use super::file::{Case, set_meta};
 use super::write::{FRESH, int};
 use crate::analysis::record_of_row;
-use crate::evidence::{COUNTERS, Entry, Kind, Pile, flow_key, hosts_key, key_of, pieces};
+use crate::evidence::{COUNTERS, Entry, FactSet, Kind, flow_key, hosts_key, key_of, pieces};
 use crate::time::Timestamp;
 
 /// Under which key a case keeps whether flow records are marked when they change.
@@ -53,7 +53,7 @@ impl Load {
 #[derive(Debug, Default)]
 pub struct Shipment {
     /// The facts.
-    pub pile: Pile,
+    pub pile: FactSet,
     /// The number of the segment that they make up.
     pub segment: u64,
     /// Whether there is more.
@@ -138,7 +138,7 @@ impl Case {
     ///
     /// # Errors
     /// SQLite's, or that a value is none that was written.
-    pub fn pile(&self) -> Result<Pile, CaseError> {
+    pub fn pile(&self) -> Result<FactSet, CaseError> {
         let origin = self.origin()?;
         let mut s = Shipment { segment: self.number(SEGMENT)?, ..Shipment::default() };
         // What it shipped is all here: no segment of it is missing.
@@ -254,7 +254,7 @@ impl Case {
                 s.pile.put(&origin, kind, String::new(), Entry { rank, segment, last: None, data: object(body) });
             };
             if let Some(setup) = setup {
-                put(Kind::Setup, 0, json!({ "setup": setup }));
+                put(Kind::SiteFacts, 0, json!({ "setup": setup }));
             }
             put(Kind::Origin, 0, json!({ "host": null }));
         }
@@ -298,7 +298,7 @@ impl Case {
     ///
     /// # Errors
     /// SQLite's.
-    pub fn evidence(&self) -> Result<Pile, CaseError> {
+    pub fn evidence(&self) -> Result<FactSet, CaseError> {
         self.evidence_of(None)
     }
 
@@ -306,8 +306,8 @@ impl Case {
     ///
     /// # Errors
     /// SQLite's.
-    pub fn evidence_of(&self, kind: Option<Kind>) -> Result<Pile, CaseError> {
-        let mut pile = Pile::default();
+    pub fn evidence_of(&self, kind: Option<Kind>) -> Result<FactSet, CaseError> {
+        let mut pile = FactSet::default();
         let only = kind.map(Kind::text);
         let sql = "SELECT origin, kind, key, rank, segment, last, data FROM evidence WHERE ?1 IS NULL OR kind=?1";
         self.each(sql, [only], |r| {
@@ -333,7 +333,7 @@ impl Case {
     /// SQLite's.
     pub fn take_evidence(
         &mut self,
-        pile: &Pile,
+        pile: &FactSet,
         (path, size, modified): (&Path, u64, i64),
         now: Timestamp,
     ) -> Result<bool, CaseError> {

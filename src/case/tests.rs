@@ -1,9 +1,9 @@
 use super::schema::{APPLICATION_ID, SCHEMA};
-use super::{Case, CaseError, Mode, Told};
+use super::{Case, CaseError, Delivered, Mode};
 use crate::time::Timestamp;
 
-fn told(id: &str, rank: i64) -> Told {
-    Told { id: id.into(), kind: "finding", rank, time: None, document: "{}".into(), deliver: true }
+fn told(id: &str, rank: i64) -> Delivered {
+    Delivered { id: id.into(), kind: "finding", rank, time: None, document: "{}".into(), deliver: true }
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn what_is_withheld_is_remembered_and_counted_and_no_alert() {
     let mut case = Case::in_memory().unwrap();
     let finding = |id: &str, severity: &str, rank| {
         let document = format!(r#"{{"rule":"syn-scan","severity":"{severity}"}}"#);
-        Told { document, ..told(id, rank) }
+        Delivered { document, ..told(id, rank) }
     };
     let why = Withheld { entry: "rule=syn-scan".into(), reason: "r".into() };
     let withheld = [(("a".to_string(), "finding".to_string()), why)].into();
@@ -151,10 +151,10 @@ fn a_case_of_the_first_schema_is_brought_up_to_date_and_a_copy_stays() {
 
 #[test]
 fn log_lines_and_evidence_are_let_go_with_the_rest() {
-    use crate::evidence::{Entry, Kind, Pile, key_of};
+    use crate::evidence::{Entry, FactSet, Kind, key_of};
     let mut case = Case::in_memory().unwrap();
     let day = 86_400_000_000_000i64;
-    let mut pile = Pile::default();
+    let mut pile = FactSet::default();
     for n in 0..40 {
         let entry = Entry { last: Some(Timestamp(n * day)), data: vec![0; 1000], ..Entry::default() };
         pile.put("o", Kind::Segments, key_of(&[1, n as u64, 1, 0, 0, 1]), entry);

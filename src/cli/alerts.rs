@@ -7,7 +7,7 @@ use super::watch::now;
 use crate::alert::{Alerts, Gauges, JOURNAL_SOCKET, Receiver, SYSLOG_SOCKET, SuppressFile, render, write_metrics};
 use crate::case::Case;
 use crate::time::Timestamp;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// Under which key a case keeps the end of the last pass in which all went well.
 const LAST_SUCCESS: &str = "last-success";
@@ -116,7 +116,7 @@ pub(super) struct Metrics {
 
 /// How a pass went.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Went {
+pub(super) struct DeliveryResult {
     /// All went well.
     pub(super) well: bool,
     pub(super) lag: u64,
@@ -133,7 +133,7 @@ impl Metrics {
     }
 
     /// Writes it after a pass. That it cannot be written is said, and stops nothing.
-    pub(super) fn after(&mut self, case: &Case, went: Went) -> anyhow::Result<()> {
+    pub(super) fn after(&mut self, case: &Case, went: DeliveryResult) -> anyhow::Result<()> {
         if self.path.is_none() {
             return Ok(());
         }

@@ -7,9 +7,9 @@ use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, SelectionArgs, StatusArgs};
 use super::output::{OutputArgs, complain, shown};
-use super::setup::Setup;
+use super::site_facts::SiteFacts;
 use crate::analysis::{Named, Options, analyze};
-use crate::evidence::Pile;
+use crate::evidence::FactSet;
 use crate::net::Network;
 use crate::report::carve;
 use crate::watch::evidence_of;
@@ -73,9 +73,9 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     a.selection.select(&mut options);
     let analysis = analyze(&options);
     let facts = if a.output.is_evidence() && !analysis.stopped {
-        evidence_of(&options, Some(&Setup::of_options(&options).text()?))?
+        evidence_of(&options, Some(&SiteFacts::of_options(&options).text()?))?
     } else {
-        Pile::default()
+        FactSet::default()
     };
     a.output.write_with(&analysis.report, &facts, veil.as_ref())?;
     if let Some(path) = &a.carve {

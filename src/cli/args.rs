@@ -6,7 +6,7 @@ use crate::analysis::Named;
 use crate::net::Network;
 use crate::oom::{Zone, parse_instant};
 use crate::time::Timestamp;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// Ports: `29500`, `29500-29510`, lists of these.
 pub(super) fn ports(text: &str) -> Result<Vec<u16>, String> {

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::output::shown;
 use super::policy::{Staged, write_all, write_new};
-use crate::policy::{Form, PolicyError, Product, Scope, sign_off};
-use crate::prescan::{Advice, Board, Fleet};
+use crate::policy::{ApprovalForm, PolicyError, Product, Scope, sign_off};
+use crate::prescan::{Advice, Fleet, Matrix};
 
 /// What is filed.
 pub(super) struct Paper<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Paper<'a> {
     pub(super) hosts: String,
     pub(super) fleet: &'a Fleet,
     pub(super) scope: &'a Scope,
-    pub(super) board: &'a Board,
+    pub(super) board: &'a Matrix,
     pub(super) advice: &'a Advice,
     pub(super) notes: Vec<&'a str>,
 }
@@ -41,7 +41,7 @@ pub(super) fn write(directory: &Path, paper: &Paper<'_>) -> anyhow::Result<()> {
         }
         Err(e) => return Err(e),
     };
-    let form = sign_off(&Form {
+    let form = sign_off(&ApprovalForm {
         tried: paper.tried,
         hosts: &paper.hosts,
         fleet: paper.fleet,

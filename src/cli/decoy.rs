@@ -14,7 +14,7 @@ use serde_json::json;
 use super::args;
 use super::exit::Exit;
 use super::output::{complain, shown};
-use crate::decoy::{Bounds, Decoy, Part, Recorder, Summary};
+use crate::decoy::{Bounds, Decoy, ListenerRole, Recorder, Summary};
 use crate::prescan::Host;
 
 /// Arguments of `decoy`.
@@ -30,8 +30,8 @@ Prints a JSON line for each listener, each connection when it has ended, and a s
 Exit status: 0 nothing that came would have hurt; 1 something would have; 2 it could not listen, or nobody came.")]
 pub(super) struct Args {
     /// What to stand in for: tcpstore:VERSION[/poll|/libuv], nccl-root:VERSION, -reply, -ring, -peer, -proxy, -net, -ras (may repeat)
-    #[arg(long = "as", value_name = "PART", required = true, value_parser = Part::parse)]
-    parts: Vec<Part>,
+    #[arg(long = "as", value_name = "PART", required = true, value_parser = ListenerRole::parse)]
+    parts: Vec<ListenerRole>,
     /// Where to listen: ADDRESS:PORT, or PORT on loopback; one for each --as, or many for one
     #[arg(long, value_name = "[ADDRESS:]PORT", required = true, value_parser = address)]
     listen: Vec<SocketAddr>,
@@ -73,7 +73,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Runs it.
 pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
-    let parts: Vec<(Part, SocketAddr)> = match (a.parts.as_slice(), a.listen.as_slice()) {
+    let parts: Vec<(ListenerRole, SocketAddr)> = match (a.parts.as_slice(), a.listen.as_slice()) {
         ([part], listen) => listen.iter().map(|l| (part.clone(), *l)).collect(),
         (parts, listen) if parts.len() == listen.len() => parts.iter().cloned().zip(listen.iter().copied()).collect(),
         (parts, listen) => bail!(

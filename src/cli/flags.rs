@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use super::args;
 use super::exit::Exit;
-use super::setup::Setup;
+use super::site_facts::SiteFacts;
 use crate::analysis::Options;
 use crate::net::Network;
 use crate::report::model::Report;
 use crate::time::Timestamp;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// A parser for clap that checks what was typed with `parse` and keeps the text, because a case file keeps it as typed.
 fn checked<T>(parse: fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<String, String> + Clone {
@@ -121,21 +121,21 @@ pub(super) struct StatusArgs {
 
 impl ClockArgs {
     /// What was typed, to be kept.
-    pub(super) fn setup(&self) -> Setup {
+    pub(super) fn setup(&self) -> SiteFacts {
         let boot = self.boot.iter().flatten().map(|(host, time)| format!("{host}={}", time.to_rfc3339()));
-        Setup {
+        SiteFacts {
             host_pattern: self.host_pattern.clone(),
             boot: boot.collect(),
             log_tz: self.log_tz.clone(),
-            ..Setup::default()
+            ..SiteFacts::default()
         }
     }
 }
 
 impl JoinArgs {
     /// What was typed, to be kept.
-    pub(super) fn setup(&self) -> Setup {
-        Setup {
+    pub(super) fn setup(&self) -> SiteFacts {
+        SiteFacts {
             port: self.port.clone(),
             nccl_port: self.nccl_port.clone(),
             window: self.window.clone(),
@@ -147,7 +147,7 @@ impl JoinArgs {
     }
 
     /// What `setup` means, with the limits of this run.
-    pub(super) fn options(&self, setup: &Setup, arguments: &[OsString]) -> anyhow::Result<Options> {
+    pub(super) fn options(&self, setup: &SiteFacts, arguments: &[OsString]) -> anyhow::Result<Options> {
         let mut options = setup.options()?;
         options.arguments = arguments.iter().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
         options.memory = self.limits.memory.memory;

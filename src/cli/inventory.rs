@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::output::shown;
-use super::setup::Setup;
+use super::site_facts::SiteFacts;
 use crate::analysis::{Options, analyze_stored};
 use crate::case::{Case, Mode};
 
@@ -22,7 +22,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Value> {
             .with_context(|| format!("{}: a report (JSON) or a case file was required", shown(path)));
     }
     let case = Case::open(path, Mode::Read)?;
-    let options: Options = Setup::of_case(&case)?.options()?;
+    let options: Options = SiteFacts::of_case(&case)?.options()?;
     let report = analyze_stored(&options, case.load()?).analysis.report;
     Ok(serde_json::to_value(&report)?)
 }

@@ -7,21 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::alerts::{AlertArgs, Alerting, Metrics, Went};
+use super::alerts::{AlertArgs, Alerting, DeliveryResult, Metrics};
 use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
 use super::output::complain;
-use super::setup::Setup;
+use super::site_facts::SiteFacts;
 use super::watch::{now, stop_flag};
-use crate::case::{Case, Limits, Mode, Told};
+use crate::case::{Case, Delivered, Limits, Mode};
 use crate::live::{
-    Budget, Confined, ListenOptions, Listener, Ring, Station, Tick, compile_check, confine, drop_privileges, filter_of,
+    Budget, Confined, InterfaceReader, ListenOptions, Monitor, Ring, Tick, compile_check, confine, drop_privileges,
+    filter_of,
 };
 use crate::report::escape::clean;
 use crate::report::model::Report;
+use crate::vocabulary::Severity;
 use crate::watch::{Lock, withheld_counts};
-use crate::words::Severity;
 
 /// Time from one look at what came to the next.
 const TICK: Duration = Duration::from_millis(500);
@@ -30,7 +31,7 @@ const METRICS: Duration = Duration::from_secs(10);
 
 /// How findings are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Form {
+enum LiveFormat {
     /// A line for people
     Lines,
     /// A JSON object a line
@@ -55,9 +56,9 @@ pub(super) struct Args {
     /// A BPF filter in place of the one made from the ports
     #[arg(long, value_name = "BPF")]
     filter: Option<String>,
-    /// Form of the output
+    /// LiveFormat of the output
     #[arg(long, value_enum, default_value = "lines", value_name = "FORM")]
-    format: Form,
+    format: LiveFormat,
     /// Lowest severity that is printed
     #[arg(long, value_name = "SEVERITY", default_value = "notice", value_parser = args::severity)]
     show: Severity,
@@ -114,7 +115,7 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     };
     // Before anything is opened: what is wrong with a list is no reason to have started.
     let alerting = std::mem::take(&mut a.alerts).alerting(Severity::Warning)?;
-    let setup = Setup::of_case(&case)?.join(a.join.setup());
+    let setup = SiteFacts::of_case(&case)?.join(a.join.setup());
     setup.keep(&case)?;
     let options = a.join.options(&setup, arguments)?;
     for path in &a.join.clocks.hosts {
@@ -132,7 +133,7 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     };
     let mut open = Vec::new();
     for name in &a.interface {
-        open.push(Listener::open(name, &listen)?);
+        open.push(InterfaceReader::open(name, &listen)?);
     }
     give_up(&a, &alerting)?;
     let mut metrics = Metrics::begin(&alerting, &case)?;
@@ -150,7 +151,7 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     }
     let stop = stop_flag()?;
     let limits = Limits { age: a.keep, size: a.case_max };
-    let mut station = Station::start(case, options, listeners, limits, a.filter.is_some(), now())?;
+    let mut station = Monitor::start(case, options, listeners, limits, a.filter.is_some(), now())?;
     complain(&format!("listening to {}", a.interface.join(", ")));
     let begun = Instant::now();
     let Alerting { mut alerts, on, .. } = alerting;
@@ -172,7 +173,7 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         if last || measured.is_none_or(|m: Instant| m.elapsed() >= METRICS) {
             measured = Some(Instant::now());
             let well = tick.wrong.is_empty() && tick.listening == a.interface.len();
-            metrics.after(station.case(), Went { well, lag: 0, problems: tick.wrong.len() })?;
+            metrics.after(station.case(), DeliveryResult { well, lag: 0, problems: tick.wrong.len() })?;
         }
         if last {
             return Ok(Exit::of(flagged, trouble, false, false, a.status.exit_zero));
@@ -219,7 +220,7 @@ fn give_up(a: &Args, alerting: &Alerting) -> anyhow::Result<()> {
 }
 
 /// Prints what is new; whether any of it is flagged.
-fn print(tick: &Tick, form: Form, show: Severity, fail_on: Severity) -> anyhow::Result<bool> {
+fn print(tick: &Tick, form: LiveFormat, show: Severity, fail_on: Severity) -> anyhow::Result<bool> {
     let Some(report) = tick.analysis.as_ref().map(|a| &a.report) else { return Ok(false) };
     let mut out = std::io::stdout().lock();
     let mut flagged = false;
@@ -233,8 +234,8 @@ fn print(tick: &Tick, form: Form, show: Severity, fail_on: Severity) -> anyhow::
         flagged |= report.incidents.iter().any(|i| i.id == told.id && i.hosts.iter().any(|h| h.trigger.is_some()));
         match form {
             _ if !shown => {}
-            Form::Jsonl => writeln!(out, "{}", told.document)?,
-            Form::Lines => writeln!(out, "{}", clean(line.as_bytes(), 2000))?,
+            LiveFormat::Jsonl => writeln!(out, "{}", told.document)?,
+            LiveFormat::Lines => writeln!(out, "{}", clean(line.as_bytes(), 2000))?,
         }
     }
     out.flush()?;
@@ -242,7 +243,7 @@ fn print(tick: &Tick, form: Form, show: Severity, fail_on: Severity) -> anyhow::
 }
 
 /// Time, severity, rule, from whom, to whom, what.
-fn line(told: &Told, report: &Report) -> (Option<Severity>, String) {
+fn line(told: &Delivered, report: &Report) -> (Option<Severity>, String) {
     let time = told.time.map_or_else(|| "-".to_string(), |t| t.to_rfc3339());
     if let Some(f) = report.findings.iter().find(|f| f.id == told.id) {
         let end = |address: &str, port: Option<u16>| port.map_or(address.to_string(), |p| format!("{address}:{p}"));

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::alerts::{AlertArgs, Metrics, Went};
+use super::alerts::{AlertArgs, DeliveryResult, Metrics};
 use super::args;
 use super::exit::Exit;
 use super::output::{complain, shown};
 use super::report::Common;
-use super::setup::Setup;
+use super::site_facts::SiteFacts;
 use super::watch::{is_flagged, now, stop_flag};
 use crate::analysis::analyze_stored;
 use crate::capture::unpacked;
 use crate::case::{Case, Limits, Mode};
-use crate::evidence::{LineReader, Pile, gather, list_segments};
+use crate::evidence::{FactSet, LineReader, gather, list_segments};
+use crate::vocabulary::Severity;
 use crate::watch::{Central, Lock};
-use crate::words::Severity;
 
 /// Arguments of `merge`.
 #[derive(clap::Args, Debug)]
@@ -74,20 +74,20 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     all.wrong.iter().for_each(|w| complain(w));
     let mut stored = gather(&all.pile);
     a.common.add_hosts(&mut stored)?;
-    let setup = Setup::of_evidence(&stored.setups)?.join(a.common.join.setup());
+    let setup = SiteFacts::of_evidence(&stored.setups)?.join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
     let trouble = !all.wrong.is_empty();
     stored.notes.extend(all.wrong);
     stored.notes.extend(all.remarks);
     let analysis = analyze_stored(&options, stored).analysis;
-    let facts = if a.common.output.is_evidence() { all.pile } else { Pile::default() };
+    let facts = if a.common.output.is_evidence() { all.pile } else { FactSet::default() };
     a.common.finish(&analysis, &facts, trouble)
 }
 
 /// What was read so far.
 #[derive(Default)]
 struct Joined {
-    pile: Pile,
+    pile: FactSet,
     wrong: Vec<String>,
     remarks: Vec<String>,
 }
@@ -148,10 +148,10 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
         let content = std::fs::read(list).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", list.display()))?;
         case.save_hosts(list, &content)?;
     }
-    let own = Setup::of_case(&case)?.join(a.common.join.setup());
+    let own = SiteFacts::of_case(&case)?.join(a.common.join.setup());
     own.keep(&case)?;
     let options = |setups: &[String]| {
-        let setup = Setup::of_evidence(setups).map(|s| s.join(own.clone()));
+        let setup = SiteFacts::of_evidence(setups).map(|s| s.join(own.clone()));
         setup.and_then(|s| a.common.join.options(&s, arguments)).map_err(|e| format!("{e:#}"))
     };
     options(&[]).map_err(anyhow::Error::msg)?;
@@ -176,7 +176,7 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
         }
         metrics.after(
             central.case(),
-            Went { well: !pass.trouble && pass.wrong.is_empty(), lag: 0, problems: pass.wrong.len() },
+            DeliveryResult { well: !pass.trouble && pass.wrong.is_empty(), lag: 0, problems: pass.wrong.len() },
         )?;
         if a.once {
             let report = pass.analysis.as_ref().map(|a| &a.report);

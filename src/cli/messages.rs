@@ -41,13 +41,13 @@ pub(super) struct Args {
     /// Instead of messages: the bytes of recognised streams that no message accounts for
     #[arg(long, conflicts_with_all = ["query", "key", "hex", "show_values"])]
     undecoded: bool,
-    /// Form of the list
+    /// MessageFormat of the list
     #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
-    format: Form,
+    format: MessageFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Form {
+enum MessageFormat {
     /// For a terminal
     Table,
     /// JSON, one object a line
@@ -82,8 +82,8 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
                 left = true;
                 selected.veil.iter().for_each(|veil| range.redact(veil));
                 list.line(|| match a.format {
-                    Form::Table => Ok(range.text(&selected.known.labels)),
-                    Form::Jsonl => range.json(&selected.known.labels),
+                    MessageFormat::Table => Ok(range.text(&selected.known.labels)),
+                    MessageFormat::Jsonl => range.json(&selected.known.labels),
                 })
             }
             _ => Ok(()),
@@ -126,7 +126,7 @@ enum List {
 }
 
 impl List {
-    fn new(format: Form, out: Box<dyn Write>, plain: bool) -> List {
+    fn new(format: MessageFormat, out: Box<dyn Write>, plain: bool) -> List {
         const HEADS: [(&str, Align); 8] = [
             ("TIME", Align::Left),
             ("PACKET", Align::Right),
@@ -138,7 +138,7 @@ impl List {
             ("ANSWER", Align::Left),
         ];
         match format {
-            Form::Table if !plain => List::Table(Columns::new(out, &HEADS)),
+            MessageFormat::Table if !plain => List::Table(Columns::new(out, &HEADS)),
             _ => List::Lines(out),
         }
     }

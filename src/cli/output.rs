@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::redact::RedactArgs;
-use crate::evidence::{Pile, write_lines};
-use crate::report::Veil;
+use crate::evidence::{FactSet, write_lines};
+use crate::report::Pseudonyms;
 use crate::report::model::Report;
 use crate::report::size::Zone;
 use crate::report::table::{Style, write_table};
@@ -74,12 +74,12 @@ impl OutputArgs {
 
     /// Writes the report as asked.
     pub(super) fn write(&self, report: &Report) -> anyhow::Result<()> {
-        self.write_with(report, &Pile::default(), self.redact.veil()?.as_ref())
+        self.write_with(report, &FactSet::default(), self.redact.veil()?.as_ref())
     }
 
     /// The same, and in JSON lines the facts that it rests on. Tokens were made before: a key can be read once where it
     /// comes through a pipe.
-    pub(super) fn write_with(&self, report: &Report, facts: &Pile, veil: Option<&Veil>) -> anyhow::Result<()> {
+    pub(super) fn write_with(&self, report: &Report, facts: &FactSet, veil: Option<&Pseudonyms>) -> anyhow::Result<()> {
         if self.quiet && self.output.is_none() {
             return Ok(());
         }
@@ -104,7 +104,7 @@ impl OutputArgs {
         }
     }
 
-    fn write_facts(&self, facts: &Pile, out: &mut impl Write) -> io::Result<()> {
+    fn write_facts(&self, facts: &FactSet, out: &mut impl Write) -> io::Result<()> {
         if self.is_evidence() { write_lines(facts, 1, out) } else { Ok(()) }
     }
 

@@ -16,7 +16,7 @@ use super::output::{complain, shown};
 use super::policy::PolicyArgs;
 use crate::analysis::Options;
 use crate::prescan::{
-    Act, Advice, Behaviour, Board, Case, Fleet, Grade, Host, Page, Plan, ProbeFile, Profile, Row, advise, markdown,
+    Act, Advice, Behaviour, Case, Fleet, Grade, Host, Matrix, Page, Plan, ProbeFile, Profile, Row, advise, markdown,
     nccl, payload, preset, presets, pytorch, table,
 };
 use crate::protocol::tcpstore::server::Backend;
@@ -122,7 +122,7 @@ enum Format {
 /// What is tried.
 struct Question {
     plan: Option<Plan>,
-    board: Board,
+    board: Matrix,
     what: String,
     notes: Vec<String>,
     trouble: bool,
@@ -312,7 +312,7 @@ fn own(a: &Args, fleet: &Fleet, host: Host) -> anyhow::Result<Question> {
         }
         cases => format!("Tried: {} things", cases.len()),
     };
-    let board = Board::ask(cases, fleet, host, |_, _| true);
+    let board = Matrix::ask(cases, fleet, host, |_, _| true);
     Ok(Question { plan: None, board, what, notes, trouble })
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use super::output::shown;
-use crate::report::Veil;
+use crate::report::Pseudonyms;
 
 /// Longest key that is read, in bytes.
 const LONGEST_KEY: u64 = 64 << 10;
@@ -28,12 +28,12 @@ impl RedactArgs {
     }
 
     /// Tokens, where they are asked for.
-    pub(super) fn veil(&self) -> anyhow::Result<Option<Veil>> {
+    pub(super) fn veil(&self) -> anyhow::Result<Option<Pseudonyms>> {
         use std::io::Read;
         if !self.redact {
             return Ok(None);
         }
-        let Some(path) = &self.redact_key else { return Ok(Some(Veil::default())) };
+        let Some(path) = &self.redact_key else { return Ok(Some(Pseudonyms::default())) };
         let mut key = Vec::new();
         let file = std::fs::File::open(path).with_context(|| format!("{}: cannot open", shown(path)))?;
         file.take(LONGEST_KEY + 1).read_to_end(&mut key).with_context(|| format!("{}: cannot read", shown(path)))?;
@@ -41,6 +41,6 @@ impl RedactArgs {
         anyhow::ensure!(!key.is_empty(), "{}: a key was required, the file is empty", shown(path));
         let most = LONGEST_KEY;
         anyhow::ensure!(key.len() as u64 <= most, "{}: at most {most} bytes of key were expected", shown(path));
-        Ok(Some(Veil::new(key)))
+        Ok(Some(Pseudonyms::new(key)))
     }
 }

@@ -7,10 +7,10 @@ use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
 use super::output::OutputArgs;
-use super::setup::Setup;
+use super::site_facts::SiteFacts;
 use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
-use crate::evidence::Pile;
+use crate::evidence::FactSet;
 use crate::report::model::Report;
 use crate::time::Timestamp;
 
@@ -49,7 +49,7 @@ pub(super) struct Common {
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let case = Case::open(&a.case, Mode::Read)?;
     let mut stored = case.load()?;
-    let setup = Setup::of_evidence(&stored.setups)?.join(Setup::of_case(&case)?).join(a.common.join.setup());
+    let setup = SiteFacts::of_evidence(&stored.setups)?.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
     a.common.add_hosts(&mut stored)?;
     let mut analysis = analyze_stored(&options, stored).analysis;
@@ -58,7 +58,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     }
     tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
-    let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { Pile::default() };
+    let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
     a.common.finish(&analysis, &facts, false)
 }
 
@@ -103,7 +103,7 @@ impl Common {
     }
 
     /// Writes the report; the exit status.
-    pub(super) fn finish(&self, analysis: &Analysis, facts: &Pile, trouble: bool) -> anyhow::Result<Exit> {
+    pub(super) fn finish(&self, analysis: &Analysis, facts: &FactSet, trouble: bool) -> anyhow::Result<Exit> {
         self.output.write_with(&analysis.report, facts, self.output.redact.veil()?.as_ref())?;
         Ok(self.status.exit(&analysis.report, trouble || analysis.trouble, false, false))
     }

@@ -10,10 +10,10 @@ use super::args;
 use super::flags::MemoryArgs;
 use super::output::{complain, shown};
 use super::redact::RedactArgs;
-use super::spool::Spool;
+use super::stdin_file::StdinFile;
 use crate::analysis::{Knowledge, Options, Totals, learn};
 use crate::flows::Selection;
-use crate::report::Veil;
+use crate::report::Pseudonyms;
 
 /// Which captures, and which of their flows.
 #[derive(clap::Args, Debug)]
@@ -45,15 +45,15 @@ pub(super) struct Selected {
     pub(super) selection: Selection,
     pub(super) options: Options,
     /// What makes tokens of names, when none must be shown.
-    pub(super) veil: Option<Veil>,
-    _spool: Spool,
+    pub(super) veil: Option<Pseudonyms>,
+    _spool: StdinFile,
 }
 
 impl SelectArgs {
     /// Reads the captures a first time.
     pub(super) fn read(&self, all: bool) -> anyhow::Result<Selected> {
         let mut paths = self.captures.clone();
-        let spool = Spool::of(&mut paths)?;
+        let spool = StdinFile::of(&mut paths)?;
         let mut options =
             Options { paths, hosts: self.hosts.clone(), memory: self.memory.memory, ..Options::default() };
         let mut selection = Selection { all, ..Selection::default() };

@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::output::shown;
 use super::select::{SelectArgs, Selected};
 use crate::analysis::{Totals, walk};
-use crate::flows::{Align, Columns, Files, FlowSummary, Follow, Form, Streams};
+use crate::flows::{Align, Columns, Files, FlowSummary, Follow, FollowFormat, Streams};
 use crate::report::escape;
 use crate::report::size::{grouped, span};
 use crate::stream::Direction;
@@ -40,13 +40,13 @@ pub(super) struct Args {
     /// Print the bytes of the flow with this number, in the order they were sent
     #[arg(long, value_name = "N")]
     follow: Option<u64>,
-    /// Form of the bytes that --follow prints
+    /// FollowFormat of the bytes that --follow prints
     #[arg(long = "as", value_name = "FORM", value_enum, default_value = "text", requires = "follow")]
     form: Shape,
     /// The direction that --follow prints
     #[arg(long, value_name = "WHICH", value_enum, default_value = "both", requires = "follow")]
     direction: Which,
-    /// Form of the list
+    /// FollowFormat of the list
     #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
     format: Format,
 }
@@ -117,12 +117,12 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
 
 fn follow(a: &Args, selected: &Selected, number: u64, out: Box<dyn Write>, terminal: bool) -> anyhow::Result<Exit> {
     let form = match a.form {
-        Shape::Text => Form::Text,
-        Shape::Hex => Form::Hex,
+        Shape::Text => FollowFormat::Text,
+        Shape::Hex => FollowFormat::Hex,
         Shape::Raw if terminal => {
             anyhow::bail!("--as raw prints bytes as they are; a file or a pipe was required, a terminal was there")
         }
-        Shape::Raw => Form::Raw,
+        Shape::Raw => FollowFormat::Raw,
     };
     let only = match a.direction {
         Which::Both => None,

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::alerts::{AlertArgs, Metrics, Went};
+use super::alerts::{AlertArgs, DeliveryResult, Metrics};
 use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
 use super::output::complain;
-use super::setup::Setup;
+use super::site_facts::SiteFacts;
 use crate::analysis::Named;
-use crate::case::{Case, Limits, Mode, Told, is_network_filesystem};
+use crate::case::{Case, Delivered, Limits, Mode, is_network_filesystem};
 use crate::evidence::Segments;
 use crate::report::model::Report;
 use crate::time::Timestamp;
+use crate::vocabulary::Severity;
 use crate::watch::{Lock, Pass, Watcher, Wish};
-use crate::words::Severity;
 
 /// Arguments of `watch`.
 #[derive(clap::Args, Debug)]
@@ -89,7 +89,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     if is_network_filesystem(&a.case) {
         complain("the case lies on a network file system: slower, and only one host may write it");
     }
-    let kept = Setup::of_case(&case)?;
+    let kept = SiteFacts::of_case(&case)?;
     let setup = kept.clone().join(a.join.setup());
     let options = a.join.options(&setup, arguments)?;
     if setup != kept {
@@ -119,7 +119,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     loop {
         let begun = Instant::now();
         let pass = watcher.pass(now(), &stopped)?;
-        let went = Went { well: !pass.trouble && pass.lag == 0, lag: pass.lag, problems: pass.wrong.len() };
+        let went = DeliveryResult { well: !pass.trouble && pass.lag == 0, lag: pass.lag, problems: pass.wrong.len() };
         metrics.after(watcher.case(), went)?;
         let wrong: std::collections::BTreeSet<String> = pass.wrong.iter().cloned().collect();
         wrong.difference(&said).for_each(|w| complain(w));
@@ -194,7 +194,7 @@ fn exit(pass: &Pass, status: &StatusArgs) -> Exit {
     Exit::of(flagged, pass.trouble, false, false, status.exit_zero)
 }
 
-pub(super) fn is_flagged(told: &Told, report: &Report, fail_on: Severity) -> bool {
+pub(super) fn is_flagged(told: &Delivered, report: &Report, fail_on: Severity) -> bool {
     match told.kind {
         "finding" => report.findings.iter().any(|f| f.id == told.id && f.severity >= fail_on),
         "incident" => report.incidents.iter().any(|i| i.id == told.id && i.hosts.iter().any(|h| h.trigger.is_some())),

@@ -38,7 +38,7 @@ pub struct Series {
 
 /// The form of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum CurveFormat {
     /// `host,time,used_bytes`
     Csv,
     /// `sar -r`
@@ -51,15 +51,15 @@ pub enum Form {
     Prometheus,
 }
 
-impl Form {
+impl CurveFormat {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Form::Csv => "memory-csv",
-            Form::Sar => "sar",
-            Form::SadfDatabase => "sadf",
-            Form::SadfJson => "sadf-json",
-            Form::Prometheus => "prometheus",
+            CurveFormat::Csv => "memory-csv",
+            CurveFormat::Sar => "sar",
+            CurveFormat::SadfDatabase => "sadf",
+            CurveFormat::SadfJson => "sadf-json",
+            CurveFormat::Prometheus => "prometheus",
         }
     }
 }
@@ -80,7 +80,7 @@ pub struct LineError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read {
     /// The form.
-    pub form: Form,
+    pub form: CurveFormat,
     /// By host, in order of names.
     pub series: Vec<Series>,
     /// The first lines that were not understood.
@@ -135,7 +135,7 @@ impl Collector {
         }
     }
 
-    fn finish(self, form: Form) -> Read {
+    fn finish(self, form: CurveFormat) -> Read {
         let series = self.hosts.into_iter().map(|(host, mut s)| {
             s.host = host;
             s.samples.sort_by_key(|s| s.at);
@@ -153,21 +153,21 @@ impl Collector {
 }
 
 /// The form of a text, or `None` if it is none of them. `head` may be its beginning only.
-pub fn sniff(head: &str) -> Option<Form> {
+pub fn sniff(head: &str) -> Option<CurveFormat> {
     let first = head.lines().map(str::trim).find(|l| !l.is_empty())?;
     if first.starts_with('{') {
         if head.contains("\"sysstat\"") {
-            return Some(Form::SadfJson);
+            return Some(CurveFormat::SadfJson);
         }
-        return (head.contains("\"resultType\"") && head.contains("\"matrix\"")).then_some(Form::Prometheus);
+        return (head.contains("\"resultType\"") && head.contains("\"matrix\"")).then_some(CurveFormat::Prometheus);
     }
     if first.starts_with("# hostname;interval;timestamp;") {
-        return Some(Form::SadfDatabase);
+        return Some(CurveFormat::SadfDatabase);
     }
     if first.starts_with("Linux ") && head.lines().take(50).any(|l| l.contains("memused")) {
-        return Some(Form::Sar);
+        return Some(CurveFormat::Sar);
     }
-    csv::columns(first).map(|_| Form::Csv)
+    csv::columns(first).map(|_| CurveFormat::Csv)
 }
 
 /// Reads a text of whatever form; `None` if it is none. Of `options` count the zones, `near` (for dates in an order
@@ -176,11 +176,11 @@ pub fn read(text: &str, options: &Options) -> Option<Read> {
     let form = sniff(text)?;
     let mut to = Collector::default();
     match form {
-        Form::Csv => csv::read(text, options, &mut to),
-        Form::Sar => sar::read(text, options, &mut to),
-        Form::SadfDatabase => sar::read_database(text, options, &mut to),
-        Form::SadfJson => sar::read_json(text, options, &mut to),
-        Form::Prometheus => prometheus::read(text, options, &mut to),
+        CurveFormat::Csv => csv::read(text, options, &mut to),
+        CurveFormat::Sar => sar::read(text, options, &mut to),
+        CurveFormat::SadfDatabase => sar::read_database(text, options, &mut to),
+        CurveFormat::SadfJson => sar::read_json(text, options, &mut to),
+        CurveFormat::Prometheus => prometheus::read(text, options, &mut to),
     }
     Some(to.finish(form))
 }

@@ -22,7 +22,10 @@ fn what_sysstat_recorded_reads_the_same_in_its_three_forms() {
     ]
     .map(|t| read(t, &options()).expect("a form"))
     .into();
-    assert_eq!(all.iter().map(|r| r.form).collect::<Vec<_>>(), [Form::Sar, Form::SadfDatabase, Form::SadfJson]);
+    assert_eq!(
+        all.iter().map(|r| r.form).collect::<Vec<_>>(),
+        [CurveFormat::Sar, CurveFormat::SadfDatabase, CurveFormat::SadfJson]
+    );
     for r in &all {
         assert_eq!(r.not_understood, 0, "{:?}", r.errors);
         assert_eq!((r.series.len(), r.series[0].host.as_str()), (1, "node-a"));
@@ -71,7 +74,7 @@ fn incident(total: f64) -> String {
 fn the_climb_before_a_kill_has_its_onset_and_rate() {
     let total = 2e12;
     let r = read(&incident(total), &options()).expect("csv");
-    assert_eq!((r.form, r.not_understood), (Form::Csv, 0));
+    assert_eq!((r.form, r.not_understood), (CurveFormat::Csv, 0));
     let climb = onset(&r.series[0], at("2026-11-29T11:20:51Z")).expect("a climb");
     let off = climb.start.seconds_since(at("2026-11-29T11:19:20Z"));
     assert!((-1.0..=10.0).contains(&off), "{off}");
@@ -96,7 +99,7 @@ fn prometheus_names_hosts_by_label_and_measures_by_name_or_size() {
       {"metric":{"__name__":"node_memory_MemFree_bytes","node":"x"},"values":[[1795951200,"5"]]},
       {"metric":{},"values":[[1795951200,"NaN"],[1,2],[]]}]}}"#;
     let r = read(text, &Options::default()).expect("prometheus");
-    assert_eq!((r.form, r.not_understood), (Form::Prometheus, 2));
+    assert_eq!((r.form, r.not_understood), (CurveFormat::Prometheus, 2));
     assert_eq!(r.series.iter().map(|s| s.host.as_str()).collect::<Vec<_>>(), ["2001:db8::1", "gpu-017"]);
     let s = &r.series[1].samples;
     assert_eq!((s[1].used_bytes, s[1].used_percent), (Some(900.0), Some(90.0)));

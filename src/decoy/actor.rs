@@ -1,7 +1,7 @@
-//! A server model behind one listener: what comes in is handed to it, what it does comes out as [`Deed`]s.
+//! A server model behind one listener: what comes in is handed to it, what it does comes out as [`ActorOutput`]s.
 
 use super::listener::Bootstrap;
-use super::part::Part;
+use super::listener_role::ListenerRole;
 use crate::prescan::{Host, Kind};
 use crate::protocol::tcpstore::server::{Action, ConnectionId, How, Limits, Server, Store, hang_up, open, step};
 
@@ -21,7 +21,7 @@ const LIMITS: Limits = Limits {
 
 /// What is to be done on the wire, or noted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Deed {
+pub(super) enum ActorOutput {
     /// Bytes go out; `omitted` more would, that nobody holds.
     Send { to: u64, bytes: Vec<u8>, omitted: u64 },
     /// The server closes.
@@ -44,7 +44,7 @@ pub(super) enum Actor {
 }
 
 impl Actor {
-    pub(super) fn new(part: &Part, host: Host, empty: bool) -> Actor {
+    pub(super) fn new(part: &ListenerRole, host: Host, empty: bool) -> Actor {
         match part.target.kind {
             Kind::Store(server) => {
                 let store = Store::new(LIMITS);
@@ -55,7 +55,7 @@ impl Actor {
         }
     }
 
-    pub(super) fn open(&mut self, id: u64) -> Vec<Deed> {
+    pub(super) fn open(&mut self, id: u64) -> Vec<ActorOutput> {
         match self {
             Actor::Store { server, store } => {
                 open(server, store, ConnectionId(id));
@@ -65,7 +65,7 @@ impl Actor {
         }
     }
 
-    pub(super) fn bytes(&mut self, id: u64, bytes: &[u8]) -> Vec<Deed> {
+    pub(super) fn bytes(&mut self, id: u64, bytes: &[u8]) -> Vec<ActorOutput> {
         match self {
             Actor::Store { server, store } => deeds(step(server, store, ConnectionId(id), bytes)),
             Actor::Bootstrap(b) => b.bytes(id, bytes),
@@ -73,7 +73,7 @@ impl Actor {
     }
 
     /// The client has closed; or, when the server did, the model may forget the connection.
-    pub(super) fn close(&mut self, id: u64) -> Vec<Deed> {
+    pub(super) fn close(&mut self, id: u64) -> Vec<ActorOutput> {
         match self {
             Actor::Store { server, store } => deeds(hang_up(server, store, ConnectionId(id))),
             Actor::Bootstrap(b) => b.close(id),
@@ -89,13 +89,15 @@ impl Actor {
     }
 }
 
-fn deeds(actions: Vec<Action>) -> Vec<Deed> {
+fn deeds(actions: Vec<Action>) -> Vec<ActorOutput> {
     let deed = |action| match action {
-        Action::Reply { connection, bytes, omitted } => Some(Deed::Send { to: connection.0, bytes, omitted }),
-        Action::Close { connection, how, .. } => Some(Deed::Close { who: connection.0, how }),
-        Action::Allocate { connection, allocation } => Some(Deed::Claim { who: connection.0, bytes: allocation.bytes }),
-        Action::Blocks { connection, .. } => Some(Deed::Holds { who: connection.0 }),
-        Action::Unknown { connection } => Some(Deed::Lost { who: connection.0 }),
+        Action::Reply { connection, bytes, omitted } => Some(ActorOutput::Send { to: connection.0, bytes, omitted }),
+        Action::Close { connection, how, .. } => Some(ActorOutput::Close { who: connection.0, how }),
+        Action::Allocate { connection, allocation } => {
+            Some(ActorOutput::Claim { who: connection.0, bytes: allocation.bytes })
+        }
+        Action::Blocks { connection, .. } => Some(ActorOutput::Holds { who: connection.0 }),
+        Action::Unknown { connection } => Some(ActorOutput::Lost { who: connection.0 }),
         Action::Unblocks { .. } | Action::Waits { .. } | Action::Ignores { .. } => None,
     };
     actions.into_iter().filter_map(deed).collect()

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use mio::net::TcpStream;
 
 use super::entry::{Ended, Entry, WouldHave};
-use super::part::Part;
-use crate::prescan::{Act, Board, Case, Fleet, Host};
+use super::listener_role::ListenerRole;
+use crate::prescan::{Act, Case, Fleet, Host, Matrix};
 use crate::protocol::tcpstore::server::How;
 use crate::time::Timestamp;
 
@@ -94,7 +94,7 @@ impl Link {
     }
 
     /// What is reported of it.
-    pub(super) fn entry(&self, part: &Part, listen: &str, host: Host, now: Timestamp, ended: Ended) -> Entry {
+    pub(super) fn entry(&self, part: &ListenerRole, listen: &str, host: Host, now: Timestamp, ended: Ended) -> Entry {
         let first: Vec<u8> = self.segments.iter().flatten().take(4096).copied().collect();
         let stray = crate::protocol::stray::identify(&first, self.received);
         Entry {
@@ -116,7 +116,7 @@ impl Link {
         }
     }
 
-    fn would_have(&self, part: &Part, host: Host, now: Timestamp, ended: Ended) -> WouldHave {
+    fn would_have(&self, part: &ListenerRole, host: Host, now: Timestamp, ended: Ended) -> WouldHave {
         let act = if !self.segments.is_empty() {
             Act::Segments(self.segments.clone())
         } else if now.seconds_since(self.opened) >= SILENT {
@@ -125,7 +125,7 @@ impl Link {
             Act::Close
         };
         let fleet = Fleet { targets: vec![part.target.clone()], notes: Vec::new() };
-        let board = Board::ask(vec![Case { name: String::new(), act }], &fleet, host, |_, _| true);
+        let board = Matrix::ask(vec![Case { name: String::new(), act }], &fleet, host, |_, _| true);
         let alone = board.rows().next().map(WouldHave::from);
         let Some(mut alone) = alone else {
             return WouldHave {

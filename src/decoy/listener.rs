@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::actor::Deed;
+use super::actor::ActorOutput;
 use crate::prescan::MAGIC;
 use crate::protocol::nccl::{Action, Input, Role, Server, Version};
 use crate::protocol::tcpstore::server::How;
@@ -41,14 +41,14 @@ impl Bootstrap {
         }
     }
 
-    pub(super) fn open(&mut self, id: u64) -> Vec<Deed> {
+    pub(super) fn open(&mut self, id: u64) -> Vec<ActorOutput> {
         self.next = self.next.wrapping_add(1);
         self.seen.insert(self.next, Seen { id, ..Seen::default() });
         self.numbers.insert(id, self.next);
         self.step(id, Input::Open(self.next))
     }
 
-    pub(super) fn bytes(&mut self, id: u64, bytes: &[u8]) -> Vec<Deed> {
+    pub(super) fn bytes(&mut self, id: u64, bytes: &[u8]) -> Vec<ActorOutput> {
         let Some(number) = self.numbers.get(&id).copied() else { return Vec::new() };
         if let Some(seen) = self.seen.get_mut(&number) {
             let at = usize::try_from(seen.bytes).unwrap_or(usize::MAX);
@@ -60,7 +60,7 @@ impl Bootstrap {
         self.step(id, Input::Bytes(number, bytes))
     }
 
-    pub(super) fn close(&mut self, id: u64) -> Vec<Deed> {
+    pub(super) fn close(&mut self, id: u64) -> Vec<ActorOutput> {
         let Some(number) = self.numbers.remove(&id) else { return Vec::new() };
         let deeds = self.step(id, Input::Close(number));
         self.seen.remove(&number);
@@ -71,19 +71,19 @@ impl Bootstrap {
         self.waits.is_some_and(|w| self.seen.get(&w).is_some_and(|s| s.id != id))
     }
 
-    fn step(&mut self, cause: u64, input: Input<'_>) -> Vec<Deed> {
+    fn step(&mut self, cause: u64, input: Input<'_>) -> Vec<ActorOutput> {
         let mut deeds = Vec::new();
         for action in self.server.step(input) {
             match action {
                 Action::Closes(number) => {
                     if let Some(seen) = self.seen.get(&number) {
-                        deeds.push(Deed::Close { who: seen.id, how: self.how(seen) });
+                        deeds.push(ActorOutput::Close { who: seen.id, how: self.how(seen) });
                     }
                 }
                 Action::Waits(number) => {
                     self.waits = Some(number);
                     if let Some(seen) = self.seen.get(&number) {
-                        deeds.push(Deed::Holds { who: seen.id });
+                        deeds.push(ActorOutput::Holds { who: seen.id });
                     }
                 }
                 Action::Dies(_) | Action::Killed(_) | Action::Completes => {
@@ -94,9 +94,9 @@ impl Bootstrap {
                             continue;
                         }
                         let how = if self.waits == Some(*number) { self.how(seen) } else { How::Reset };
-                        deeds.push(Deed::Close { who: seen.id, how });
+                        deeds.push(ActorOutput::Close { who: seen.id, how });
                     }
-                    deeds.push(Deed::Dies);
+                    deeds.push(ActorOutput::Dies);
                     self.server = Server::new(self.role, self.version, MAGIC);
                     self.waits = None;
                     self.seen.clear();

@@ -8,11 +8,11 @@ mod actor;
 mod entry;
 mod link;
 mod listener;
-mod part;
+mod listener_role;
 mod record;
 mod serve;
 
 pub use entry::{Ended, Entry, Summary};
-pub use part::{Part, PartError};
+pub use listener_role::{ListenerRole, PartError};
 pub use record::Recorder;
 pub use serve::{Bounds, Decoy, DecoyError};

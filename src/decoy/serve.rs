@@ -11,10 +11,10 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use socket2::SockRef;
 
-use super::actor::{Actor, Deed};
+use super::actor::{Actor, ActorOutput};
 use super::entry::{Ended, Entry, Summary};
 use super::link::{Link, endpoint};
-use super::part::Part;
+use super::listener_role::ListenerRole;
 use super::record::{Recorder, Tape};
 use crate::prescan::Host;
 use crate::protocol::tcpstore::server::How;
@@ -69,7 +69,7 @@ impl Default for Bounds {
 
 /// One listener.
 struct Stage {
-    part: Part,
+    part: ListenerRole,
     socket: Option<TcpListener>,
     address: SocketAddr,
     shown: String,
@@ -102,7 +102,12 @@ impl Decoy {
     ///
     /// # Errors
     /// When an address cannot be had.
-    pub fn new(parts: Vec<(Part, SocketAddr)>, host: Host, empty: bool, mortal: bool) -> Result<Decoy, DecoyError> {
+    pub fn new(
+        parts: Vec<(ListenerRole, SocketAddr)>,
+        host: Host,
+        empty: bool,
+        mortal: bool,
+    ) -> Result<Decoy, DecoyError> {
         let poll = Poll::new().map_err(DecoyError::Poll)?;
         let mut stages = Vec::new();
         for (i, (part, address)) in parts.into_iter().enumerate() {
@@ -299,32 +304,32 @@ impl Decoy {
     }
 
     /// What the model of listener `at` does.
-    fn act(&mut self, at: usize, deeds: Vec<Deed>) {
+    fn act(&mut self, at: usize, deeds: Vec<ActorOutput>) {
         for deed in deeds {
             match deed {
-                Deed::Send { to, bytes, omitted } => self.send(to, &bytes, omitted),
-                Deed::Close { who, how } => {
+                ActorOutput::Send { to, bytes, omitted } => self.send(to, &bytes, omitted),
+                ActorOutput::Close { who, how } => {
                     if let Some(link) = self.links.get_mut(&who) {
                         link.closing.get_or_insert(how);
                         self.flush(who);
                     }
                 }
-                Deed::Claim { who, bytes } => {
+                ActorOutput::Claim { who, bytes } => {
                     if let Some(link) = self.links.get_mut(&who).filter(|l| l.claims.len() < 1024) {
                         link.claims.push(bytes);
                     }
                 }
-                Deed::Holds { who } => {
+                ActorOutput::Holds { who } => {
                     if let Some(link) = self.links.get_mut(&who) {
                         link.holds = true;
                     }
                 }
-                Deed::Lost { who } => {
+                ActorOutput::Lost { who } => {
                     if let Some(link) = self.links.get_mut(&who) {
                         link.lost = true;
                     }
                 }
-                Deed::Dies => {
+                ActorOutput::Dies => {
                     self.summary.deaths += 1;
                     if let Some(stage) = self.stages.get_mut(at).filter(|_| self.mortal) {
                         stage.socket = None;

@@ -15,7 +15,7 @@ pub enum Kind {
     /// A segment of evidence that came, whole or not.
     Segment,
     /// Flags that say how logs and ports are meant.
-    Setup,
+    SiteFacts,
     /// Name and addresses of the machine.
     Machine,
     /// A hosts list.
@@ -41,7 +41,7 @@ impl Kind {
     pub const ALL: [Kind; 12] = [
         Kind::Origin,
         Kind::Segment,
-        Kind::Setup,
+        Kind::SiteFacts,
         Kind::Machine,
         Kind::Hosts,
         Kind::Refused,
@@ -58,7 +58,7 @@ impl Kind {
         match self {
             Kind::Origin => "origin",
             Kind::Segment => "segment",
-            Kind::Setup => "setup",
+            Kind::SiteFacts => "setup",
             Kind::Machine => "machine",
             Kind::Hosts => "hosts",
             Kind::Refused => "refused",
@@ -152,12 +152,12 @@ impl Entry {
 
 /// Facts of any number of origins.
 #[derive(Clone, Debug, Default)]
-pub struct Pile {
+pub struct FactSet {
     /// By origin, kind and key.
     pub entries: BTreeMap<(String, Kind, String), Entry>,
 }
 
-impl Pile {
+impl FactSet {
     /// Adds a fact: what is there stays unless this one goes further.
     pub fn put(&mut self, origin: &str, kind: Kind, key: String, entry: Entry) {
         match self.entries.entry((origin.to_string(), kind, key)) {
@@ -180,7 +180,7 @@ impl Pile {
     }
 
     /// Adds all of another.
-    pub fn join(&mut self, other: Pile) {
+    pub fn join(&mut self, other: FactSet) {
         for ((origin, kind, key), entry) in other.entries {
             self.put(&origin, kind, key, entry);
         }
@@ -197,14 +197,14 @@ impl Pile {
     }
 
     /// Gives all facts an origin that says what they are: the same facts have the same one.
-    pub fn named_by_content(self) -> Pile {
+    pub fn named_by_content(self) -> FactSet {
         let parts = self
             .entries
             .iter()
             .flat_map(|((_, kind, key), entry)| [kind.text().as_bytes(), key.as_bytes(), entry.data.as_slice()]);
         let origin = crate::finding::short_hash(parts);
         let entries = self.entries.into_iter().map(|((_, kind, key), e)| ((origin.clone(), kind, key), e)).collect();
-        Pile { entries }
+        FactSet { entries }
     }
 
     /// Whether the bytes of a flow's fact are a record.
@@ -221,7 +221,7 @@ mod tests {
     fn piles_join_in_any_order_and_any_number_of_times() {
         let entry = |rank, segment, data: &[u8]| Entry { rank, segment, last: None, data: data.to_vec() };
         let of = |entries: &[Entry]| {
-            let mut pile = Pile::default();
+            let mut pile = FactSet::default();
             entries.iter().for_each(|e| pile.put("o", Kind::Set, key_of(&[1]), e.clone()));
             pile.entries
         };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::facts::{Entry, Kind, Pile, hosts_of, numbers_of};
+use super::facts::{Entry, FactSet, Kind, hosts_of, numbers_of};
 use crate::analysis::{Stored, StoredCapture, StoredLog, StoredSet, counters_of};
 use crate::capture::Summary;
 use crate::net::{Address, Endpoint};
@@ -25,7 +25,7 @@ pub(crate) const COUNTERS: [&str; 6] =
 type Pieces = BTreeMap<u64, Vec<u8>>;
 
 /// Puts a pile together. Sets are numbered anew, in order of origin and number.
-pub fn gather(pile: &Pile) -> Stored {
+pub fn gather(pile: &FactSet) -> Stored {
     let mut gathered = Stored::default();
     let mut entries = pile.entries.iter().peekable();
     while let Some(((origin, _, _), _)) = entries.peek() {
@@ -75,7 +75,7 @@ impl One<'_> {
             let machine = (name, addresses.filter_map(address).collect());
             self.out.machines.push(machine);
         }
-        let setup = self.object(Kind::Setup).and_then(|o| Some(o.get("setup")?.to_string()));
+        let setup = self.object(Kind::SiteFacts).and_then(|o| Some(o.get("setup")?.to_string()));
         self.out.setups.extend(setup);
         let missing = self.missing(label.as_deref());
         self.out.notes.extend(missing);
@@ -171,7 +171,7 @@ impl One<'_> {
         }
         for (key, entry) in self.of(Kind::Flow) {
             let number = numbers_of(key).and_then(|n| n.first().copied());
-            match (number, Pile::record(entry)) {
+            match (number, FactSet::record(entry)) {
                 (Some(number), Some(record)) => sets.entry(number).or_default().records.push(record),
                 _ => damaged += 1,
             }

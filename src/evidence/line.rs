@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
-use super::facts::{Entry, Kind, Pile, hosts_of, numbers_of};
+use super::facts::{Entry, FactSet, Kind, hosts_of, numbers_of};
 use crate::time::Timestamp;
 
 /// Name and version of the format. Fields and kinds of lines may come with the number after the point; the number before
@@ -22,7 +22,7 @@ pub(super) const PIECE: usize = 64 << 10;
 ///
 /// # Errors
 /// Whatever `out` fails with.
-pub fn write_lines(pile: &Pile, segment: u64, out: &mut impl Write) -> io::Result<()> {
+pub fn write_lines(pile: &FactSet, segment: u64, out: &mut impl Write) -> io::Result<()> {
     let mut entries = pile.entries.iter().peekable();
     while let Some(((origin, _, _), _)) = entries.peek() {
         let origin = origin.clone();

@@ -12,7 +12,7 @@ mod prefix;
 mod read;
 mod segment;
 
-pub use facts::{Entry, Kind, Pile, flow_key, hosts_key, key_of};
+pub use facts::{Entry, FactSet, Kind, flow_key, hosts_key, key_of};
 pub(crate) use gather::COUNTERS;
 pub use gather::gather;
 pub(crate) use line::pieces;

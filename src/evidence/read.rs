@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
-use super::facts::{Entry, Kind, Pile, hosts_key, key_of};
+use super::facts::{Entry, FactSet, Kind, hosts_key, key_of};
 use super::line::{MAJOR, NAME};
 use super::prefix::{pass_over, peeled};
 use crate::report::escape::clean;
@@ -64,7 +64,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct LineReader {
     /// The facts.
-    pub pile: Pile,
+    pub pile: FactSet,
     /// What is lost, in words.
     pub wrong: Vec<String>,
     /// What was passed over and is no loss, in words.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::facts::Pile;
+use super::facts::FactSet;
 use super::line::write_lines;
 
 /// How file names of segments end.
@@ -40,7 +40,7 @@ impl Segments {
     /// # Errors
     /// The system's: a full disk, a directory that may not be written. Nothing is left behind then but a `.part` file,
     /// which the next attempt overwrites.
-    pub fn write(&self, origin: &str, number: u64, pile: &Pile) -> io::Result<PathBuf> {
+    pub fn write(&self, origin: &str, number: u64, pile: &FactSet) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.directory)?;
         let name = format!("evidence-{origin}-{number:08}{ENDING}");
         let (part, whole) = (self.directory.join(format!(".{name}.part")), self.directory.join(&name));
@@ -131,7 +131,7 @@ mod tests {
     fn segments_are_whole_or_not_there_and_the_oldest_go() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("out");
-        let mut pile = Pile::default();
+        let mut pile = FactSet::default();
         let entry = Entry { data: br#"{"error":"e"}"#.to_vec(), ..Entry::default() };
         pile.put("o", Kind::Refused, "p".into(), entry);
         let segments = Segments::new(&directory, 1000);

@@ -6,10 +6,10 @@ use crate::protocol::listener::{Candidate, Connection, KnownBy, Listener, Observ
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{self, identify};
 use crate::protocol::tcpstore::server::{self, Field, Outcome as ModelOutcome, Policy, Verdict};
-use crate::protocol::tcpstore::{self, Dialect, Facts, Operation, Part, ValidateFault};
+use crate::protocol::tcpstore::{self, Dialect, Facts, FieldPart, Operation, ValidateFault};
 use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
-use crate::words::{Outcome, Severity};
+use crate::vocabulary::{Outcome, Severity};
 
 /// A claim that becomes resident from here on is a warning.
 pub const WARNING_BYTES: u64 = 64 << 20;
@@ -169,10 +169,10 @@ fn restated(o: &FlowObservation, dialect: Dialect, modelled: ModelOutcome) -> Op
     }
     message.push(d.opcode);
     let counted = matches!(d.query, Operation::Check | Operation::Wait | Operation::MultiGet | Operation::MultiSet);
-    if counted && d.field != Part::KeyCount {
+    if counted && d.field != FieldPart::KeyCount {
         message.extend(1u64.to_le_bytes());
     }
-    if d.field == Part::ValueLength {
+    if d.field == FieldPart::ValueLength {
         message.extend(1u64.to_le_bytes());
         message.push(b'/');
     }
@@ -189,7 +189,7 @@ fn reads_as_client(o: &FlowObservation) -> bool {
 
 /// The most that a declared length or count can make a server allocate, in bytes.
 fn declares(d: &tcpstore::Declared) -> u64 {
-    if d.field == Part::KeyCount { d.value.saturating_mul(32) } else { d.value }
+    if d.field == FieldPart::KeyCount { d.value.saturating_mul(32) } else { d.value }
 }
 
 /// Whether the bytes are a PyTorch store client's, of whatever release.

@@ -4,7 +4,7 @@ use crate::finding::claim::{KILLING_BYTES, WARNING_BYTES};
 use crate::finding::finding_id;
 use crate::finding::types::Finding;
 use crate::protocol::listener::{Death, Listener};
-use crate::words::{Outcome, Severity};
+use crate::vocabulary::{Outcome, Severity};
 
 /// A listener silent for less than this after a claim was merely busy.
 const SILENT_SECONDS: f64 = 2.0;

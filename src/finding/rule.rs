@@ -1,6 +1,6 @@
 //! The rules, as `rdzvscope explain` prints them.
 
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// One rule.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use crate::net::Endpoint;
 use crate::protocol::tcpstore::Dialect;
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
-use crate::words::{Outcome, Severity};
+use crate::vocabulary::{Outcome, Severity};
 
 /// A message, stream or listener that a rule flags.
 #[derive(Clone, Debug, PartialEq)]

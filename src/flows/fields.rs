@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::follow::hex;
-use crate::protocol::tcpstore::{Answer, AnswerKind, Field, Message, Operation, Part};
-use crate::report::Veil;
+use crate::protocol::tcpstore::{Answer, AnswerKind, Field, FieldPart, Message, Operation};
+use crate::report::Pseudonyms;
 
 /// A field of a message, with the bytes of it that were kept.
 #[derive(Clone, Debug, Serialize)]
@@ -36,10 +36,10 @@ impl MarkedField {
     }
 
     /// Puts a token in the place of what others chose: keys, values, whatever is no number of fixed width.
-    pub(super) fn redact(&mut self, veil: &Veil) {
+    pub(super) fn redact(&mut self, veil: &Pseudonyms) {
         let kind = match self.name {
-            n if n == Part::Key.name() => "key",
-            n if n == Part::Value.name() => "value",
+            n if n == FieldPart::Key.name() => "key",
+            n if n == FieldPart::Value.name() => "value",
             _ => return,
         };
         if !self.bytes.is_empty() {
@@ -80,22 +80,22 @@ impl Fields {
         self.at = self.at.saturating_add(length);
     }
 
-    fn fixed(&mut self, part: Part, bytes: &[u8]) {
+    fn fixed(&mut self, part: FieldPart, bytes: &[u8]) {
         self.add(part.name(), bytes.len() as u64, bytes);
     }
 
-    fn string(&mut self, length: Part, part: Part, field: &Field) {
+    fn string(&mut self, length: FieldPart, part: FieldPart, field: &Field) {
         self.fixed(length, &field.length.to_le_bytes());
-        let hidden = part == Part::Value && !self.show_values;
+        let hidden = part == FieldPart::Value && !self.show_values;
         self.add(part.name(), field.length, if hidden { &[] } else { &field.bytes });
     }
 
     fn key(&mut self, field: &Field) {
-        self.string(Part::KeyLength, Part::Key, field);
+        self.string(FieldPart::KeyLength, FieldPart::Key, field);
     }
 
     fn value(&mut self, field: &Field) {
-        self.string(Part::ValueLength, Part::Value, field);
+        self.string(FieldPart::ValueLength, FieldPart::Value, field);
     }
 }
 
@@ -106,10 +106,10 @@ pub(super) fn of_request(m: &Message, show_values: bool) -> Vec<MarkedField> {
     f.add("query", 1, &[m.opcode]);
     let number = m.number.unwrap_or(0);
     match m.query {
-        Validate => f.fixed(Part::Magic, &(number as u32).to_le_bytes()),
-        Ping => f.fixed(Part::Nonce, &(number as u32).to_le_bytes()),
+        Validate => f.fixed(FieldPart::Magic, &(number as u32).to_le_bytes()),
+        Ping => f.fixed(FieldPart::Nonce, &(number as u32).to_le_bytes()),
         Check | Wait | MultiGet | MultiSet => {
-            f.fixed(Part::KeyCount, &m.key_count.to_le_bytes());
+            f.fixed(FieldPart::KeyCount, &m.key_count.to_le_bytes());
             for (i, key) in m.keys.iter().enumerate() {
                 f.key(key);
                 if let Some(value) = m.values.get(i) {
@@ -121,7 +121,7 @@ pub(super) fn of_request(m: &Message, show_values: bool) -> Vec<MarkedField> {
             m.keys.iter().for_each(|k| f.key(k));
             m.values.iter().for_each(|v| f.value(v));
             if matches!(m.query, Add | Barrier) {
-                f.fixed(Part::Number, &number.to_le_bytes());
+                f.fixed(FieldPart::Number, &number.to_le_bytes());
             }
         }
     }
@@ -134,18 +134,18 @@ pub(super) fn of_answer(a: &Answer, show_values: bool) -> Vec<MarkedField> {
     let number = a.number.unwrap_or(0);
     match a.kind {
         _ if a.length == 0 => {}
-        AnswerKind::Ready | AnswerKind::StopWaiting => f.fixed(Part::Code, &[0]),
-        AnswerKind::NotReady | AnswerKind::WaitCanceled => f.fixed(Part::Code, &[1]),
-        AnswerKind::Registered => f.fixed(Part::Code, &[3]),
-        AnswerKind::Pong | AnswerKind::WrongNonce => f.fixed(Part::Nonce, &(number as u32).to_le_bytes()),
-        AnswerKind::Number => f.fixed(Part::Number, &number.to_le_bytes()),
+        AnswerKind::Ready | AnswerKind::StopWaiting => f.fixed(FieldPart::Code, &[0]),
+        AnswerKind::NotReady | AnswerKind::WaitCanceled => f.fixed(FieldPart::Code, &[1]),
+        AnswerKind::Registered => f.fixed(FieldPart::Code, &[3]),
+        AnswerKind::Pong | AnswerKind::WrongNonce => f.fixed(FieldPart::Nonce, &(number as u32).to_le_bytes()),
+        AnswerKind::Number => f.fixed(FieldPart::Number, &number.to_le_bytes()),
         AnswerKind::Value | AnswerKind::Values => a.fields.iter().for_each(|v| f.value(v)),
         AnswerKind::Element => {
-            f.fixed(Part::Number, &number.to_le_bytes());
+            f.fixed(FieldPart::Number, &number.to_le_bytes());
             a.fields.iter().for_each(|v| f.value(v));
         }
         AnswerKind::List => {
-            f.fixed(Part::KeyCount, &number.to_le_bytes());
+            f.fixed(FieldPart::KeyCount, &number.to_le_bytes());
             a.fields.iter().for_each(|k| f.key(k));
         }
     }

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use crate::analysis::{Closed, Knowledge, Visit};
+use crate::analysis::{Closed, FlowVisitor, Knowledge};
 use crate::report::escape;
 use crate::stream::{Chunk, Direction, Event, FlowRecord, GapCause, PacketRef};
 
 /// How the bytes of a flow are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum FollowFormat {
     /// Lines of text, made safe to show.
     Text,
     /// Hexadecimal, sixteen bytes a line.
@@ -24,7 +24,7 @@ const LINE: usize = 96;
 pub struct Follow<'a, W: Write> {
     known: &'a Knowledge,
     number: u64,
-    form: Form,
+    form: FollowFormat,
     /// Only this direction.
     only: Option<Direction>,
     out: W,
@@ -33,7 +33,7 @@ pub struct Follow<'a, W: Write> {
 
 impl<'a, W: Write> Follow<'a, W> {
     /// The flow with this number, both ways or one.
-    pub fn new(known: &'a Knowledge, number: u64, form: Form, only: Option<Direction>, out: W) -> Self {
+    pub fn new(known: &'a Knowledge, number: u64, form: FollowFormat, only: Option<Direction>, out: W) -> Self {
         Follow { known, number, form, only, out, done: Ok(false) }
     }
 
@@ -48,15 +48,15 @@ impl<'a, W: Write> Follow<'a, W> {
             return Ok(());
         }
         match (event, self.form) {
-            (Event::Chunk(chunk), Form::Raw) => self.out.write_all(chunk.bytes),
+            (Event::Chunk(chunk), FollowFormat::Raw) => self.out.write_all(chunk.bytes),
             (Event::Chunk(chunk), form) => {
                 self.head(direction, &chunk)?;
                 match form {
-                    Form::Hex => hex(chunk.offset, chunk.bytes, &mut self.out),
+                    FollowFormat::Hex => hex(chunk.offset, chunk.bytes, &mut self.out),
                     _ => text(chunk.bytes, &mut self.out),
                 }
             }
-            (_, Form::Raw) => Ok(()),
+            (_, FollowFormat::Raw) => Ok(()),
             (Event::Gap { offset, length, cause }, _) => {
                 let why = match cause {
                     GapCause::Missed => "the capture missed them",
@@ -139,7 +139,7 @@ pub(super) fn hex(offset: u64, bytes: &[u8], out: &mut impl Write) -> io::Result
     Ok(())
 }
 
-impl<W: Write> Visit for Follow<'_, W> {
+impl<W: Write> FlowVisitor for Follow<'_, W> {
     type Flow = ();
 
     fn open(&mut self, number: u64, _record: &FlowRecord) -> Option<()> {

@@ -6,7 +6,7 @@ use super::fields::MarkedField;
 use crate::net::Endpoint;
 use crate::protocol::nccl::Versions;
 use crate::protocol::tcpstore::{Dialect, Field};
-use crate::report::Veil;
+use crate::report::Pseudonyms;
 use crate::time::Timestamp;
 
 /// What a message is written in.
@@ -186,7 +186,7 @@ pub(super) fn flow_name(client: Endpoint, server: Endpoint) -> String {
     format!("{client}-{server}")
 }
 
-fn veiled_flow(client: Endpoint, server: Endpoint, veil: &Veil) -> String {
+fn veiled_flow(client: Endpoint, server: Endpoint, veil: &Pseudonyms) -> String {
     format!("{}-{}", veil.endpoint(client), veil.endpoint(server))
 }
 
@@ -218,7 +218,7 @@ impl MessageLine {
     }
 
     /// Puts tokens in the place of names and contents.
-    pub fn redact(&mut self, veil: &Veil) {
+    pub fn redact(&mut self, veil: &Pseudonyms) {
         self.tokens = Some(Tokens {
             flow: veiled_flow(self.client, self.server, veil),
             key: self.key.as_ref().map(|k| veil.token("key", &k.bytes)),
@@ -307,7 +307,7 @@ pub struct Undecoded {
 
 impl Undecoded {
     /// Puts tokens in the place of addresses.
-    pub fn redact(&mut self, veil: &Veil) {
+    pub fn redact(&mut self, veil: &Pseudonyms) {
         self.token = Some(veiled_flow(self.client, self.server, veil));
     }
 

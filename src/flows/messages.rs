@@ -6,10 +6,10 @@ use super::coverage::Coverage;
 use super::fields::{of_answer, of_request};
 use super::message::{AnswerLine, MessageLine, Tongue, Undecoded};
 use super::nccl::Talk;
+use super::other_protocols::OtherProtocols;
 use super::pair::Pair;
 use super::selection::Selection;
-use super::told::Told;
-use crate::analysis::{Closed, Knowledge, Visit};
+use crate::analysis::{Closed, FlowVisitor, Knowledge};
 use crate::net::Endpoint;
 use crate::protocol::tcpstore::{
     Answer, Callback, Candidates, Connection, DecodeOptions, Dialect, Direction as Side, Event as Decoded, Field,
@@ -62,7 +62,7 @@ pub struct Messages<'a, S> {
 }
 
 /// One flow.
-pub struct Open {
+pub struct OpenConnection {
     speaker: Speaker,
     flow: Flow,
 }
@@ -133,7 +133,7 @@ impl<'a, S: FnMut(Item) -> bool> Messages<'a, S> {
     }
 
     /// Messages of NCCL and Gloo. What is unfinished accounts for nothing.
-    fn told(&mut self, flow: &mut Flow, told: Vec<Told>) {
+    fn told(&mut self, flow: &mut Flow, told: Vec<OtherProtocols>) {
         for t in told {
             if t.unfinished.is_none()
                 && let Some(coverage) = flow.coverage.get_mut(t.direction.index())
@@ -290,10 +290,10 @@ impl Flow {
     }
 }
 
-impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
-    type Flow = Box<Open>;
+impl<S: FnMut(Item) -> bool> FlowVisitor for Messages<'_, S> {
+    type Flow = Box<OpenConnection>;
 
-    fn open(&mut self, number: u64, record: &FlowRecord) -> Option<Box<Open>> {
+    fn open(&mut self, number: u64, record: &FlowRecord) -> Option<Box<OpenConnection>> {
         if !self.selection.takes(record, self.known) {
             return None;
         }
@@ -317,7 +317,7 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
         } else {
             return None;
         };
-        Some(Box::new(Open {
+        Some(Box::new(OpenConnection {
             speaker,
             flow: Flow {
                 number,
@@ -335,8 +335,8 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
         }))
     }
 
-    fn event(&mut self, open: &mut Box<Open>, direction: Direction, event: Event<'_>, _packet: PacketRef) {
-        let Open { speaker, flow } = &mut **open;
+    fn event(&mut self, open: &mut Box<OpenConnection>, direction: Direction, event: Event<'_>, _packet: PacketRef) {
+        let OpenConnection { speaker, flow } = &mut **open;
         match event {
             Event::Chunk(chunk) => {
                 if let Some(coverage) = flow.coverage.get_mut(direction.index()) {
@@ -373,15 +373,15 @@ impl<S: FnMut(Item) -> bool> Visit for Messages<'_, S> {
         }
     }
 
-    fn bytes(&self, open: &Box<Open>) -> usize {
+    fn bytes(&self, open: &Box<OpenConnection>) -> usize {
         let flow = &open.flow;
         flow.coverage.iter().map(Coverage::bytes).sum::<usize>()
             + flow.unanswered.capacity() * size_of::<(u64, Place)>()
             + if let Speaker::Nccl(talk) = &open.speaker { talk.bytes() } else { 0 }
     }
 
-    fn close(&mut self, _number: u64, _record: &FlowRecord, closed: Closed<Box<Open>>) {
-        let Open { speaker, mut flow } = *closed.flow;
+    fn close(&mut self, _number: u64, _record: &FlowRecord, closed: Closed<Box<OpenConnection>>) {
+        let OpenConnection { speaker, mut flow } = *closed.flow;
         match speaker {
             Speaker::Store(mut connection) => {
                 for direction in [Direction::ToServer, Direction::ToClient] {

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::told::{BULK, Told};
+use super::other_protocols::{BULK, OtherProtocols};
 use crate::protocol::nccl::{
-    Connection, Event, Framing, Listener, Place, Purpose, RasMessage, RingSlot, SocketType, magic_text,
+    Event, Framing, NcclConnection, NcclListener, Place, Purpose, RasMessage, RingSlot, SocketType, magic_text,
 };
 use crate::stream::{Chunk, Direction, PacketRef};
 use crate::time::Timestamp;
@@ -49,7 +49,7 @@ struct Stream {
 
 /// One connection.
 pub(super) struct Talk {
-    connection: Connection,
+    connection: NcclConnection,
     streams: [Stream; 2],
     /// The magic that its listener wants, where there is one.
     magic: Option<u64>,
@@ -57,18 +57,18 @@ pub(super) struct Talk {
     /// What came is NCCL's own.
     pub(super) recognised: bool,
     contradicted: bool,
-    told: Vec<Told>,
+    told: Vec<OtherProtocols>,
 }
 
 impl Talk {
-    pub(super) fn new(listener: &Listener, midstream: bool) -> Self {
+    pub(super) fn new(listener: &NcclListener, midstream: bool) -> Self {
         let framing = match listener.handshake {
             Some(true) if listener.magic.is_some() && !listener.text => Framing::Handshake,
             Some(false) if !listener.text => Framing::Bare,
             _ => Framing::Auto,
         };
         Talk {
-            connection: if midstream { Connection::joined_midstream() } else { Connection::new(framing) },
+            connection: if midstream { NcclConnection::joined_midstream() } else { NcclConnection::new(framing) },
             streams: Default::default(),
             magic: listener.magic,
             bare: listener.handshake == Some(false),
@@ -78,7 +78,7 @@ impl Talk {
         }
     }
 
-    pub(super) fn chunk(&mut self, direction: Direction, chunk: &Chunk<'_>) -> Vec<Told> {
+    pub(super) fn chunk(&mut self, direction: Direction, chunk: &Chunk<'_>) -> Vec<OtherProtocols> {
         self.streams[direction.index()].last = (chunk.time, chunk.packet);
         let Talk { connection, .. } = self;
         let mut events = Vec::new();
@@ -89,14 +89,14 @@ impl Talk {
         self.take(events)
     }
 
-    pub(super) fn gap(&mut self, direction: Direction, offset: u64, length: u64) -> Vec<Told> {
+    pub(super) fn gap(&mut self, direction: Direction, offset: u64, length: u64) -> Vec<OtherProtocols> {
         let mut events = Vec::new();
         self.connection.gap(direction, offset, length, &mut |e| events.push(e));
         self.take(events)
     }
 
     /// At the end.
-    pub(super) fn end(&mut self) -> Vec<Told> {
+    pub(super) fn end(&mut self) -> Vec<OtherProtocols> {
         let mut events = Vec::new();
         for direction in [Direction::ToServer, Direction::ToClient] {
             self.connection.end(direction, &mut |e| events.push(e));
@@ -119,7 +119,7 @@ impl Talk {
         8192 + labels.map(|l| size_of::<Label>() + l.detail.capacity()).sum::<usize>()
     }
 
-    fn take(&mut self, events: Vec<Event>) -> Vec<Told> {
+    fn take(&mut self, events: Vec<Event>) -> Vec<OtherProtocols> {
         events.into_iter().for_each(|e| self.note(e));
         std::mem::take(&mut self.told)
     }
@@ -211,12 +211,12 @@ impl Talk {
             }
             Event::Bulk { direction, offset, bytes } => {
                 let told = self.ending(direction, offset, bytes, BULK);
-                self.told.push(Told { bytes: Some(bytes), ..told });
+                self.told.push(OtherProtocols { bytes: Some(bytes), ..told });
             }
             Event::Unfinished { direction, part, offset, declared, delivered } => {
                 let query = self.at(direction, offset).map_or("data", |l| l.query);
                 let told = self.ending(direction, offset, delivered, query);
-                self.told.push(Told { unfinished: Some((part, declared, delivered)), ..told });
+                self.told.push(OtherProtocols { unfinished: Some((part, declared, delivered)), ..told });
             }
             Event::Versions { .. } | Event::Undecoded { .. } => {}
         }
@@ -241,10 +241,21 @@ impl Talk {
     }
 
     /// The last record of a stream.
-    fn ending(&self, direction: Direction, offset: u64, length: u64, query: &'static str) -> Told {
+    fn ending(&self, direction: Direction, offset: u64, length: u64, query: &'static str) -> OtherProtocols {
         let (time, packet) = self.streams.get(direction.index()).map(|s| s.last).unwrap_or_default();
         let detail = String::new();
-        Told { direction, offset, length, time, packet, query, detail, number: None, bytes: None, unfinished: None }
+        OtherProtocols {
+            direction,
+            offset,
+            length,
+            time,
+            packet,
+            query,
+            detail,
+            number: None,
+            bytes: None,
+            unfinished: None,
+        }
     }
 
     /// Hands on whole messages but for the last `keep`.
@@ -260,7 +271,7 @@ impl Talk {
                     continue;
                 }
                 let until = s.labels.front().map_or(end, |next| next.offset.min(end));
-                self.told.push(Told {
+                self.told.push(OtherProtocols {
                     direction,
                     offset: label.offset,
                     length: until.saturating_sub(label.offset),
@@ -295,7 +306,7 @@ fn proxy_name(kind: i32) -> &'static str {
     const NAMES: [&str; 12] = [
         "Init",
         "SharedInit",
-        "Setup",
+        "SiteFacts",
         "Connect",
         "Start",
         "Close",

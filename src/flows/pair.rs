@@ -1,6 +1,6 @@
 //! A connection between two ranks of Gloo, as messages: one record a direction.
 
-use super::told::{BULK, Told};
+use super::other_protocols::{BULK, OtherProtocols};
 use crate::protocol::gloo::{FirstBytes, HEAD_BYTES, first_bytes};
 use crate::stream::{Chunk, Direction, PacketRef};
 use crate::time::Timestamp;
@@ -31,7 +31,7 @@ impl Pair {
     }
 
     /// At the end. Nothing, where it was somebody else's connection.
-    pub(super) fn end(self) -> Vec<Told> {
+    pub(super) fn end(self) -> Vec<OtherProtocols> {
         let [client, server] = &self.heads;
         if !self.midstream && first_bytes(client, server) != FirstBytes::Pair {
             return Vec::new();
@@ -40,7 +40,7 @@ impl Pair {
             let i = direction.index();
             let (time, packet) = self.last[i];
             let length = self.ends[i];
-            (length > 0).then(|| Told {
+            (length > 0).then(|| OtherProtocols {
                 direction,
                 offset: 0,
                 length,

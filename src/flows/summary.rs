@@ -3,12 +3,12 @@
 use sha2::{Digest, Sha256};
 
 use super::files::{FileStream, Files};
+use super::recognition::{HEAD, Speech};
 use super::selection::Selection;
-use super::speech::{HEAD, Speech};
-use crate::analysis::{Closed, Knowledge, Visit};
+use crate::analysis::{Closed, FlowVisitor, Knowledge};
 use crate::finding::community_id;
 use crate::net::Endpoint;
-use crate::report::Veil;
+use crate::report::Pseudonyms;
 use crate::stream::{Direction, Event, FlowRecord, PacketRef, StreamCounters};
 use crate::time::Timestamp;
 
@@ -73,7 +73,7 @@ impl FlowSummary {
     }
 
     /// Puts tokens in the place of names. Hashes of contents go: what was guessed could be checked by them.
-    pub fn redact(&mut self, veil: &Veil) {
+    pub fn redact(&mut self, veil: &Pseudonyms) {
         self.tokens = Some(FlowTokens {
             client: veil.endpoint(self.client),
             server: veil.endpoint(self.server),
@@ -125,7 +125,7 @@ impl<'a, S: FnMut(FlowSummary) -> bool> Streams<'a, S> {
 }
 
 /// What is kept of a flow while it goes on.
-pub struct Open {
+pub struct OpenFlow {
     number: u64,
     sides: [OpenStream; 2],
 }
@@ -137,21 +137,21 @@ struct OpenStream {
     file: Option<FileStream>,
 }
 
-impl<S: FnMut(FlowSummary) -> bool> Visit for Streams<'_, S> {
-    type Flow = Open;
+impl<S: FnMut(FlowSummary) -> bool> FlowVisitor for Streams<'_, S> {
+    type Flow = OpenFlow;
 
-    fn open(&mut self, number: u64, record: &FlowRecord) -> Option<Open> {
+    fn open(&mut self, number: u64, record: &FlowRecord) -> Option<OpenFlow> {
         self.selection.takes(record, self.known).then(|| {
             let file = |d| {
                 let files = self.files.as_deref()?;
                 Some(files.stream(number, record.sender(d), record.sender(d.reverse())))
             };
             let side = |d| OpenStream { file: file(d), ..OpenStream::default() };
-            Open { number, sides: [side(Direction::ToServer), side(Direction::ToClient)] }
+            OpenFlow { number, sides: [side(Direction::ToServer), side(Direction::ToClient)] }
         })
     }
 
-    fn event(&mut self, flow: &mut Open, direction: Direction, event: Event<'_>, _packet: PacketRef) {
+    fn event(&mut self, flow: &mut OpenFlow, direction: Direction, event: Event<'_>, _packet: PacketRef) {
         let OpenStream { hash, head, file } = &mut flow.sides[direction.index()];
         match event {
             Event::Chunk(chunk) => {
@@ -171,11 +171,11 @@ impl<S: FnMut(FlowSummary) -> bool> Visit for Streams<'_, S> {
         }
     }
 
-    fn bytes(&self, flow: &Open) -> usize {
+    fn bytes(&self, flow: &OpenFlow) -> usize {
         flow.sides.iter().map(|s| s.head.len() + s.file.as_ref().map_or(0, FileStream::bytes)).sum()
     }
 
-    fn close(&mut self, number: u64, record: &FlowRecord, closed: Closed<Open>) {
+    fn close(&mut self, number: u64, record: &FlowRecord, closed: Closed<OpenFlow>) {
         debug_assert_eq!(number, closed.flow.number);
         let lengths = [closed.counters[0].delivered, closed.counters[1].delivered];
         let heads = closed.flow.sides.each_ref().map(|s| s.head.as_slice());

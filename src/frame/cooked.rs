@@ -1,7 +1,7 @@
 //! The link types that are not Ethernet: cooked, loopback, raw, PPP, IP over InfiniBand.
 
-use super::counters::{Other, Part, Skip};
-use super::span::{End, Layer, Span, Step};
+use super::counters::{NonTcp, Other, Skip};
+use super::cursor::{End, Layer, Span, Step};
 use crate::capture::LinkType;
 
 /// ARPHRD_NETLINK: netlink messages, no network traffic.
@@ -17,7 +17,7 @@ pub(super) fn link(link_type: LinkType, span: Span<'_>) -> Step<'_> {
         // PPP; PPP over a serial line; the same with a direction byte before it.
         9 => Ok((Layer::Ppp, span)),
         50 | 104 => hdlc(span),
-        204 => Ok((Layer::Ppp, span.skip(1, Part::Link)?)),
+        204 => Ok((Layer::Ppp, span.skip(1, NonTcp::Link)?)),
         // PPPoE without the Ethernet header around it.
         51 => Ok((Layer::EtherType(0x8864), span)),
         100 => Ok((Layer::Llc, span)),
@@ -26,7 +26,7 @@ pub(super) fn link(link_type: LinkType, span: Span<'_>) -> Step<'_> {
         219 => Ok((Layer::Mpls, span)),
         // A global route header's place, then the four bytes of RFC 4391.
         242 => {
-            let (head, rest) = span.skip(40, Part::Link)?.header::<4>(Part::Link)?;
+            let (head, rest) = span.skip(40, NonTcp::Link)?.header::<4>(NonTcp::Link)?;
             Ok((Layer::EtherType(u16::from_be_bytes([head[0], head[1]])), rest))
         }
         239 => nflog(span),
@@ -36,7 +36,7 @@ pub(super) fn link(link_type: LinkType, span: Span<'_>) -> Step<'_> {
 
 /// NULL and LOOP: an address family, of whatever byte order and system.
 fn loopback(span: Span<'_>) -> Step<'_> {
-    let (head, rest) = span.header::<4>(Part::Link)?;
+    let (head, rest) = span.header::<4>(NonTcp::Link)?;
     let big = u32::from_be_bytes(*head);
     // No system has families beyond 65535, so the smaller reading is the right one.
     let family = big.min(big.swap_bytes());
@@ -52,7 +52,7 @@ fn loopback(span: Span<'_>) -> Step<'_> {
 fn hdlc(span: Span<'_>) -> Step<'_> {
     match span.bytes.first() {
         Some(0x0f | 0x8f) => {
-            let (head, rest) = span.header::<4>(Part::Link)?;
+            let (head, rest) = span.header::<4>(NonTcp::Link)?;
             match u16::from_be_bytes([head[2], head[3]]) {
                 // SLARP, Cisco discovery.
                 0x8035 | 0x2000 => Err(End::Other(Other::LinkControl)),
@@ -67,13 +67,13 @@ fn hdlc(span: Span<'_>) -> Step<'_> {
 ///
 /// The address length may exceed eight (IPoIB has twenty bytes); the field does not grow with it.
 fn sll(span: Span<'_>) -> Step<'_> {
-    let (head, rest) = span.header::<16>(Part::Link)?;
+    let (head, rest) = span.header::<16>(NonTcp::Link)?;
     cooked(u16::from_be_bytes([head[2], head[3]]), u16::from_be_bytes([head[14], head[15]]), rest)
 }
 
 /// Version 2: protocol, two reserved bytes, interface index, ARPHRD, packet type, address length, address.
 fn sll2(span: Span<'_>) -> Step<'_> {
-    let (head, rest) = span.header::<20>(Part::Link)?;
+    let (head, rest) = span.header::<20>(NonTcp::Link)?;
     cooked(u16::from_be_bytes([head[8], head[9]]), u16::from_be_bytes([head[0], head[1]]), rest)
 }
 
@@ -96,12 +96,12 @@ fn cooked(arphrd: u16, protocol: u16, rest: Span<'_>) -> Step<'_> {
 fn nflog(span: Span<'_>) -> Step<'_> {
     /// NFULA_PAYLOAD.
     const PAYLOAD: u16 = 9;
-    let (head, mut rest) = span.header::<4>(Part::Link)?;
+    let (head, mut rest) = span.header::<4>(NonTcp::Link)?;
     if !matches!(head[0], 2 | 10) {
         return Err(End::Other(Other::LinkControl));
     }
     loop {
-        let (attribute, value) = rest.header::<4>(Part::Link)?;
+        let (attribute, value) = rest.header::<4>(NonTcp::Link)?;
         let mut length = u16::from_le_bytes([attribute[0], attribute[1]]);
         let mut kind = u16::from_le_bytes([attribute[2], attribute[3]]);
         // The types are below 256, so a zero low byte means the other byte order.
@@ -112,6 +112,6 @@ fn nflog(span: Span<'_>) -> Step<'_> {
         if kind == PAYLOAD {
             return Ok((Layer::Ip, value.limit(length.saturating_sub(4))));
         }
-        rest = rest.skip(length.max(4).next_multiple_of(4), Part::Link)?;
+        rest = rest.skip(length.max(4).next_multiple_of(4), NonTcp::Link)?;
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 /// A part of a packet whose bytes ended too early.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
-pub enum Part {
+pub enum NonTcp {
     /// The header of the link type itself.
     Link,
     /// Ethernet, of the capture or inside a tunnel.
@@ -37,24 +37,24 @@ pub enum Part {
     Tcp,
 }
 
-impl Part {
+impl NonTcp {
     /// The part's name.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Link => "link-layer",
-            Part::Ethernet => "Ethernet",
-            Part::Tag => "VLAN",
-            Part::Llc => "LLC",
-            Part::Mpls => "MPLS",
-            Part::Ppp => "PPP",
-            Part::Ipv4 => "IPv4",
-            Part::Ipv6 => "IPv6",
-            Part::Extension => "IPv6 extension",
-            Part::Authentication => "authentication",
-            Part::Udp => "UDP",
-            Part::Gre => "GRE",
-            Part::Tunnel => "tunnel",
-            Part::Tcp => "TCP",
+            NonTcp::Link => "link-layer",
+            NonTcp::Ethernet => "Ethernet",
+            NonTcp::Tag => "VLAN",
+            NonTcp::Llc => "LLC",
+            NonTcp::Mpls => "MPLS",
+            NonTcp::Ppp => "PPP",
+            NonTcp::Ipv4 => "IPv4",
+            NonTcp::Ipv6 => "IPv6",
+            NonTcp::Extension => "IPv6 extension",
+            NonTcp::Authentication => "authentication",
+            NonTcp::Udp => "UDP",
+            NonTcp::Gre => "GRE",
+            NonTcp::Tunnel => "tunnel",
+            NonTcp::Tcp => "TCP",
         }
     }
 }
@@ -74,7 +74,7 @@ pub enum Skip {
     /// A number of one of the three kinds above, after sixty-four different ones were counted by name.
     Unnamed,
     /// The captured bytes end inside this header.
-    Truncated(Part),
+    Truncated(NonTcp),
     /// An IP header whose version is neither 4 nor 6.
     IpVersion,
     /// An IPv4 header length under twenty bytes.
@@ -298,7 +298,7 @@ mod tests {
         for n in 0..=u16::MAX {
             c.count_skip(Skip::EtherType(n));
         }
-        c.count_skip(Skip::Truncated(Part::Tcp));
+        c.count_skip(Skip::Truncated(NonTcp::Tcp));
         let list = c.skipped();
         assert_eq!(list.len(), NAMED + 2);
         assert_eq!(list.iter().map(|(_, n)| n).sum::<u64>(), 65537);

@@ -1,10 +1,10 @@
 //! One packet, layer by layer.
 
 use super::counters::{Counters, Other, Skip};
+use super::cursor::{End, Ip, Layer, Span, Tunnel};
 use super::fragments::{Fragment, Fragments, Key};
 use super::ip::{Read, protocol};
 use super::segment::{Flags, OuterLayer, Segment};
-use super::span::{End, Ip, Layer, Span, Tunnel};
 use super::{cooked, ethernet, ip, tcp, tunnel};
 use crate::capture::{LinkType, Packet};
 use crate::net::{Address, Endpoint};
@@ -286,7 +286,7 @@ impl<'a> Walk<'_, 'a> {
                 Layer::Ppp => ethernet::ppp(span)?,
                 Layer::Ip => match ip::ip(span, self.layers.length > 0, &mut self.counters.overlong)? {
                     Read::Whole(ip, number, span) => (Layer::Protocol(ip, number), span),
-                    Read::Part(ip, fragment) => self.join(ip, fragment)?,
+                    Read::NonTcp(ip, fragment) => self.join(ip, fragment)?,
                 },
                 Layer::Protocol(ip, protocol::TCP) => return Ok((ip, span)),
                 Layer::Protocol(ip, protocol::UDP) => tunnel::udp(ip, span)?,

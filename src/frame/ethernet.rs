@@ -1,7 +1,7 @@
 //! Ethernet II and 802.3, tags, LLC/SNAP, PPPoE, MPLS and PPP.
 
-use super::counters::{Other, Part, Skip};
-use super::span::{End, Layer, Span, Step};
+use super::counters::{NonTcp, Other, Skip};
+use super::cursor::{End, Layer, Span, Step};
 
 /// EtherTypes, <https://www.iana.org/assignments/ieee-802-numbers>.
 pub(super) mod ethertype {
@@ -15,7 +15,7 @@ pub(super) mod ethertype {
 
 /// Ethernet: six bytes destination, six source, type (from 0x0600 on) or length of an LLC payload.
 pub(super) fn ethernet(span: Span<'_>) -> Step<'_> {
-    let (head, rest) = span.header::<14>(Part::Ethernet)?;
+    let (head, rest) = span.header::<14>(NonTcp::Ethernet)?;
     let kind = u16::from_be_bytes([head[12], head[13]]);
     if kind >= 0x0600 {
         return Ok((Layer::EtherType(kind), rest));
@@ -30,8 +30,8 @@ pub(super) fn ethernet(span: Span<'_>) -> Step<'_> {
 pub(super) fn ethertype(kind: u16, span: Span<'_>) -> Step<'_> {
     // A tag of `n` bytes, the last two of them the next EtherType.
     let tag = |n: usize| {
-        let next = span.be16(n - 2).ok_or(End::Skip(Skip::Truncated(Part::Tag)))?;
-        let rest = span.skip(n, Part::Tag)?;
+        let next = span.be16(n - 2).ok_or(End::Skip(Skip::Truncated(NonTcp::Tag)))?;
+        let rest = span.skip(n, NonTcp::Tag)?;
         // A length here means 802.3 inside the tag.
         Ok(if next < 0x0600 { (Layer::Llc, rest.limit(usize::from(next))) } else { (Layer::EtherType(next), rest) })
     };
@@ -45,13 +45,13 @@ pub(super) fn ethertype(kind: u16, span: Span<'_>) -> Step<'_> {
         // 802.1BR E-tag; Cisco MetaData (security group tag).
         0x893f | 0x8909 => tag(8),
         // 802.1ah: four bytes of service identifier, then the customer's frame.
-        0x88e7 => Ok((Layer::Ethernet, span.skip(4, Part::Tag)?)),
+        0x88e7 => Ok((Layer::Ethernet, span.skip(4, NonTcp::Tag)?)),
         ethertype::MPLS | 0x8848 => Ok((Layer::Mpls, span)),
         ethertype::TEB => Ok((Layer::Ethernet, span)),
         ethertype::PPP => Ok((Layer::Ppp, span)),
         // PPPoE session: version and type, code, session, length; then PPP.
         0x8864 => {
-            let (head, rest) = span.header::<6>(Part::Ppp)?;
+            let (head, rest) = span.header::<6>(NonTcp::Ppp)?;
             if head[1] != 0 {
                 return Err(End::Other(Other::Ppp));
             }
@@ -61,8 +61,8 @@ pub(super) fn ethertype(kind: u16, span: Span<'_>) -> Step<'_> {
         0x8870 => Ok((Layer::Llc, span)),
         // Network service header (RFC 8300): its length in the low six bits of byte 1, the next protocol in byte 3.
         0x894f => {
-            let (head, _) = span.header::<8>(Part::Tunnel)?;
-            let rest = span.skip(usize::from(head[1] & 0x3f).max(2) * 4, Part::Tunnel)?;
+            let (head, _) = span.header::<8>(NonTcp::Tunnel)?;
+            let rest = span.skip(usize::from(head[1] & 0x3f).max(2) * 4, NonTcp::Tunnel)?;
             match head[3] {
                 1 | 2 => Ok((Layer::Ip, rest)),
                 3 => Ok((Layer::Ethernet, rest)),
@@ -85,10 +85,10 @@ pub(super) fn ethertype(kind: u16, span: Span<'_>) -> Step<'_> {
 
 /// IEEE 802.2: SNAP with an EtherType, IP by its own service access point, or link control.
 pub(super) fn llc(span: Span<'_>) -> Step<'_> {
-    let (head, rest) = span.header::<3>(Part::Llc)?;
+    let (head, rest) = span.header::<3>(NonTcp::Llc)?;
     match *head {
         [0xaa, 0xaa, 0x03] => {
-            let (snap, rest) = rest.header::<5>(Part::Llc)?;
+            let (snap, rest) = rest.header::<5>(NonTcp::Llc)?;
             let kind = u16::from_be_bytes([snap[3], snap[4]]);
             match [snap[0], snap[1], snap[2]] {
                 // RFC 1042 and the bridge-tunnel form of 802.1H.
@@ -106,19 +106,19 @@ pub(super) fn llc(span: Span<'_>) -> Step<'_> {
 /// An MPLS label stack, then IP by its nibble, or Ethernet over a pseudowire (RFC 4448) with or without control word.
 pub(super) fn mpls(mut span: Span<'_>) -> Step<'_> {
     loop {
-        let (label, rest) = span.header::<4>(Part::Mpls)?;
+        let (label, rest) = span.header::<4>(NonTcp::Mpls)?;
         span = rest;
         if label[2] & 1 != 0 {
             break;
         }
     }
-    match span.nibble().ok_or(End::Skip(Skip::Truncated(Part::Mpls)))? {
+    match span.nibble().ok_or(End::Skip(Skip::Truncated(NonTcp::Mpls)))? {
         4 | 6 => Ok((Layer::Ip, span)),
         // The associated channel: link control of the pseudowire.
         1 => Err(End::Other(Other::TunnelControl)),
         nibble => {
             if nibble == 0 {
-                let inner = span.skip(4, Part::Mpls)?;
+                let inner = span.skip(4, NonTcp::Mpls)?;
                 // A MAC address too may begin with nibble 0; only one of both readings has a type where it belongs.
                 if looks_like_ethernet(inner) || !looks_like_ethernet(span) {
                     return Ok((Layer::Ethernet, inner));
@@ -141,13 +141,13 @@ fn looks_like_ethernet(span: Span<'_>) -> bool {
 
 /// PPP: address and control (when not compressed away), protocol in one or two bytes.
 pub(super) fn ppp(span: Span<'_>) -> Step<'_> {
-    let span = if span.bytes.starts_with(&[0xff, 0x03]) { span.skip(2, Part::Ppp)? } else { span };
-    let (&[first], rest) = span.header::<1>(Part::Ppp)?;
+    let span = if span.bytes.starts_with(&[0xff, 0x03]) { span.skip(2, NonTcp::Ppp)? } else { span };
+    let (&[first], rest) = span.header::<1>(NonTcp::Ppp)?;
     // An odd first byte is a whole protocol number (RFC 1661, 6.5).
     let (protocol, rest) = if first & 1 != 0 {
         (u16::from(first), rest)
     } else {
-        let (&[second], rest) = rest.header::<1>(Part::Ppp)?;
+        let (&[second], rest) = rest.header::<1>(NonTcp::Ppp)?;
         (u16::from_be_bytes([first, second]), rest)
     };
     match protocol {

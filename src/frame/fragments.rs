@@ -55,7 +55,7 @@ pub(super) struct Datagram {
     pub(super) protocol: u8,
 }
 
-/// Part of a datagram; `bytes` are fewer than `length` when the snaplen cut the fragment.
+/// NonTcp of a datagram; `bytes` are fewer than `length` when the snaplen cut the fragment.
 #[derive(Debug)]
 struct Piece {
     length: u32,

@@ -1,8 +1,8 @@
 //! IPv4 and IPv6 headers, extension headers, fragments.
 
-use super::counters::{Other, Part, Skip};
+use super::counters::{NonTcp, Other, Skip};
+use super::cursor::{End, Inner, Ip, Layer, Span, Step, Tunnel};
 use super::fragments::Fragment;
-use super::span::{End, Inner, Ip, Layer, Span, Step, Tunnel};
 use crate::net::Address;
 
 /// IP protocol numbers, <https://www.iana.org/assignments/protocol-numbers>.
@@ -16,7 +16,7 @@ pub(super) mod protocol {
 /// An IP header read: what follows it, or a fragment of what follows it.
 pub(super) enum Read<'a> {
     Whole(Ip, u8, Span<'a>),
-    Part(Ip, Fragment<'a>),
+    NonTcp(Ip, Fragment<'a>),
 }
 
 /// IPv4 or IPv6 by the version nibble. `overlong` is raised when the header claims more than the packet had.
@@ -27,7 +27,7 @@ pub(super) fn ip<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<
         Some(4) => ipv4(span, trust, overlong),
         Some(6) => ipv6(span, trust, overlong),
         Some(_) => Err(End::Skip(Skip::IpVersion)),
-        None => Err(End::Skip(Skip::Truncated(Part::Ipv4))),
+        None => Err(End::Skip(Skip::Truncated(NonTcp::Ipv4))),
     }
 }
 
@@ -43,7 +43,7 @@ fn fit<'a>(span: Span<'a>, length: usize, trust: bool, overlong: &mut u64) -> Sp
 }
 
 fn ipv4<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>, End> {
-    let (h, _) = span.header::<20>(Part::Ipv4)?;
+    let (h, _) = span.header::<20>(NonTcp::Ipv4)?;
     let header = usize::from(h[0] & 15) * 4;
     if header < 20 {
         return Err(End::Skip(Skip::Ihl));
@@ -54,7 +54,7 @@ fn ipv4<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>,
     if span.wire < header {
         return Err(End::Skip(Skip::TotalLength));
     }
-    let payload = span.skip(header, Part::Ipv4)?;
+    let payload = span.skip(header, NonTcp::Ipv4)?;
     let options = span.bytes.get(20..header).unwrap_or_default();
     let target = source_routed(options).unwrap_or([h[16], h[17], h[18], h[19]]);
     let ip = Ip {
@@ -67,7 +67,7 @@ fn ipv4<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>,
     if place & 0x3fff == 0 {
         return Ok(Read::Whole(ip, h[9], payload));
     }
-    Ok(Read::Part(ip, fragment(payload, u32::from(place & 0x1fff) * 8, place & 0x2000 != 0, h[9])))
+    Ok(Read::NonTcp(ip, fragment(payload, u32::from(place & 0x1fff) * 8, place & 0x2000 != 0, h[9])))
 }
 
 fn fragment(payload: Span<'_>, offset: u32, more: bool, protocol: u8) -> Fragment<'_> {
@@ -93,7 +93,7 @@ fn source_routed(mut options: &[u8]) -> Option<[u8; 4]> {
 }
 
 fn ipv6<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>, End> {
-    let (h, rest) = span.header::<40>(Part::Ipv6)?;
+    let (h, rest) = span.header::<40>(NonTcp::Ipv6)?;
     let payload = usize::from(u16::from_be_bytes([h[4], h[5]]));
     // Zero: a jumbogram, or segmentation offload; either way the packet's own length holds.
     let mut rest = if payload == 0 { rest } else { fit(rest, payload, trust, overlong) };
@@ -108,13 +108,13 @@ fn ipv6<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>,
             // A length in units of eight bytes, the first eight not counted.
             0 | 43 | 60 | 135 | 139 | 140 => (next, rest) = extension(next, rest, &mut ip)?,
             protocol::FRAGMENT => {
-                let (f, payload) = rest.header::<8>(Part::Extension)?;
+                let (f, payload) = rest.header::<8>(NonTcp::Extension)?;
                 ip.id = u32::from_be_bytes([f[4], f[5], f[6], f[7]]);
                 let place = u16::from_be_bytes([f[2], f[3]]);
                 (next, rest) = (f[0], payload);
                 // An "atomic" fragment is all there is.
                 if place & 0xfff9 != 0 {
-                    return Ok(Read::Part(ip, fragment(rest, u32::from(place & 0xfff8), place & 1 != 0, next)));
+                    return Ok(Read::NonTcp(ip, fragment(rest, u32::from(place & 0xfff8), place & 1 != 0, next)));
                 }
             }
             51 => (next, rest) = authentication(rest)?,
@@ -125,9 +125,9 @@ fn ipv6<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>,
 
 /// One IPv6 extension header: the protocol after it, and where that begins.
 fn extension<'a>(kind: u8, span: Span<'a>, ip: &mut Ip) -> Result<(u8, Span<'a>), End> {
-    let (h, _) = span.header::<8>(Part::Extension)?;
+    let (h, _) = span.header::<8>(NonTcp::Extension)?;
     let length = (usize::from(h[1]) + 1) * 8;
-    let rest = span.skip(length, Part::Extension)?;
+    let rest = span.skip(length, NonTcp::Extension)?;
     // A routing header with segments left: the final destination is the flow's, and what checksums cover.
     if kind == 43 && h[3] > 0 {
         let last = match h[2] {
@@ -145,8 +145,8 @@ fn extension<'a>(kind: u8, span: Span<'a>, ip: &mut Ip) -> Result<(u8, Span<'a>)
 
 /// AH: a length in units of four bytes, the first eight bytes not counted. What it covers is not encrypted.
 fn authentication(span: Span<'_>) -> Result<(u8, Span<'_>), End> {
-    let (h, _) = span.header::<8>(Part::Authentication)?;
-    Ok((h[0], span.skip((usize::from(h[1]) + 2) * 4, Part::Authentication)?))
+    let (h, _) = span.header::<8>(NonTcp::Authentication)?;
+    Ok((h[0], span.skip((usize::from(h[1]) + 2) * 4, NonTcp::Authentication)?))
 }
 
 /// What follows an IP header, besides TCP, UDP and GRE, which have files of their own.
@@ -167,9 +167,10 @@ pub(super) fn transport<'a>(ip: Ip, number: u8, span: Span<'a>) -> Step<'a> {
         41 => tunnel(if ip.version == 4 { "6in4" } else { "6in6" }, Inner::Ip),
         137 => tunnel("mpls-in-ip", Inner::EtherType(super::ethernet::ethertype::MPLS)),
         // EtherIP: version 3 in the high half of two bytes; Ethernet in SRv6.
-        97 => {
-            Ok((Layer::Inside(ip, Tunnel { kind: "etherip", id: None }, Inner::Ethernet), span.skip(2, Part::Tunnel)?))
-        }
+        97 => Ok((
+            Layer::Inside(ip, Tunnel { kind: "etherip", id: None }, Inner::Ethernet),
+            span.skip(2, NonTcp::Tunnel)?,
+        )),
         143 => tunnel("ethernet-in-ip", Inner::Ethernet),
         50 => Err(End::Skip(Skip::Esp)),
         108 => Err(End::Skip(Skip::IpComp)),

@@ -2,16 +2,16 @@
 
 mod cooked;
 mod counters;
+mod cursor;
 mod decoder;
 mod ethernet;
 mod fragments;
 mod ip;
 mod segment;
-mod span;
 mod tcp;
 mod tunnel;
 
-pub use counters::{Counters, Other, Part, Skip};
+pub use counters::{Counters, NonTcp, Other, Skip};
 pub use decoder::{Decoder, Frame, Glance, Limits, glance};
 pub use segment::{Flags, OuterLayer, Segment};
 pub use tcp::{Checksum, verify_checksum};

@@ -1,15 +1,15 @@
 //! TCP headers and checksums.
 
-use super::counters::{Part, Skip};
+use super::counters::{NonTcp, Skip};
+use super::cursor::{End, Ip, Span};
 use super::segment::{Flags, OuterLayer, Segment};
-use super::span::{End, Ip, Span};
 use crate::net::Endpoint;
 
 /// The segment in a TCP datagram.
 ///
 /// Fourteen captured bytes (ports, numbers, offset and flags) are enough: a small snaplen may cut the rest.
 pub(super) fn segment<'a>(ip: Ip, span: Span<'a>, outer: &'a [OuterLayer]) -> Result<Segment<'a>, End> {
-    let (h, _) = span.header::<14>(Part::Tcp)?;
+    let (h, _) = span.header::<14>(NonTcp::Tcp)?;
     let header = usize::from(h[12] >> 4) * 4;
     if header < 20 {
         return Err(End::Skip(Skip::TcpOffset));

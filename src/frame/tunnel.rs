@@ -1,8 +1,8 @@
 //! Tunnels over UDP and GRE.
 
-use super::counters::{Other, Part};
+use super::counters::{NonTcp, Other};
+use super::cursor::{End, Inner, Ip, Layer, Span, Step, Tunnel};
 use super::ethernet::ethertype;
-use super::span::{End, Inner, Ip, Layer, Span, Step, Tunnel};
 
 const UDP: End = End::Other(Other::Udp);
 
@@ -12,7 +12,7 @@ fn inside<'a>(ip: Ip, kind: &'static str, id: Option<u32>, inner: Inner, span: S
 
 /// UDP: the tunnels known by their port, and VXLAN on any port by its content.
 pub(super) fn udp(ip: Ip, span: Span<'_>) -> Step<'_> {
-    let (h, rest) = span.header::<8>(Part::Udp)?;
+    let (h, rest) = span.header::<8>(NonTcp::Udp)?;
     let length = usize::from(u16::from_be_bytes([h[4], h[5]]));
     // Zero: a jumbogram, or segmentation offload.
     let rest = if length >= 8 { rest.limit(length - 8) } else { rest };
@@ -33,7 +33,7 @@ pub(super) fn udp(ip: Ip, span: Span<'_>) -> Step<'_> {
 
 /// VXLAN (RFC 7348): flags, three bytes reserved (or a group policy), 24 bits of network identifier, one byte reserved.
 fn vxlan(ip: Ip, span: Span<'_>) -> Step<'_> {
-    let (h, rest) = span.header::<8>(Part::Tunnel)?;
+    let (h, rest) = span.header::<8>(NonTcp::Tunnel)?;
     if h[0] & 0x08 == 0 {
         return Err(UDP);
     }
@@ -66,7 +66,7 @@ fn looks_like_vxlan(span: Span<'_>) -> bool {
 
 /// VXLAN-GPE: as VXLAN, with the next protocol in byte 3 when the P bit is set.
 fn vxlan_gpe(ip: Ip, span: Span<'_>) -> Step<'_> {
-    let (h, rest) = span.header::<8>(Part::Tunnel)?;
+    let (h, rest) = span.header::<8>(NonTcp::Tunnel)?;
     let inner = match h[3] {
         _ if h[0] & 0x04 == 0 => Inner::Ethernet,
         1 | 2 => Inner::Ip,
@@ -81,11 +81,11 @@ fn vxlan_gpe(ip: Ip, span: Span<'_>) -> Step<'_> {
 
 /// GENEVE (RFC 8926): version and length of the options in words, flags, EtherType, network identifier.
 fn geneve(ip: Ip, span: Span<'_>) -> Step<'_> {
-    let (h, rest) = span.header::<8>(Part::Tunnel)?;
+    let (h, rest) = span.header::<8>(NonTcp::Tunnel)?;
     if h[0] >> 6 != 0 {
         return Err(UDP);
     }
-    let rest = rest.skip(usize::from(h[0] & 0x3f) * 4, Part::Tunnel)?;
+    let rest = rest.skip(usize::from(h[0] & 0x3f) * 4, NonTcp::Tunnel)?;
     if h[1] & 0x80 != 0 {
         return Err(End::Other(Other::TunnelControl));
     }
@@ -95,7 +95,7 @@ fn geneve(ip: Ip, span: Span<'_>) -> Step<'_> {
 
 /// GTP-U (3GPP TS 29.281): flags, type, length, tunnel id; four bytes more when any of E, S, PN is set.
 fn gtp(ip: Ip, span: Span<'_>) -> Step<'_> {
-    let (h, rest) = span.header::<8>(Part::Tunnel)?;
+    let (h, rest) = span.header::<8>(NonTcp::Tunnel)?;
     if h[0] & 0xf0 != 0x30 {
         return Err(UDP);
     }
@@ -104,14 +104,14 @@ fn gtp(ip: Ip, span: Span<'_>) -> Step<'_> {
     }
     let mut rest = rest.limit(usize::from(u16::from_be_bytes([h[2], h[3]])));
     if h[0] & 0x07 != 0 {
-        let (more, after) = rest.header::<4>(Part::Tunnel)?;
+        let (more, after) = rest.header::<4>(NonTcp::Tunnel)?;
         rest = after;
         let mut next = if h[0] & 0x04 != 0 { more[3] } else { 0 };
         while next != 0 {
             // Length in words, itself and the next type (the last byte) included.
-            let (&[words], _) = rest.header::<1>(Part::Tunnel)?;
+            let (&[words], _) = rest.header::<1>(NonTcp::Tunnel)?;
             let length = usize::from(words.max(1)) * 4;
-            let after = rest.skip(length, Part::Tunnel)?;
+            let after = rest.skip(length, NonTcp::Tunnel)?;
             next = rest.bytes.get(length - 1).copied().unwrap_or(0);
             rest = after;
         }
@@ -128,25 +128,25 @@ pub(super) fn gre(ip: Ip, span: Span<'_>) -> Step<'_> {
     const ROUTING: u8 = 0x40;
     const KEY: u8 = 0x20;
     const SEQUENCE: u8 = 0x10;
-    let (h, mut rest) = span.header::<4>(Part::Gre)?;
+    let (h, mut rest) = span.header::<4>(NonTcp::Gre)?;
     let (flags, protocol) = (h[0], u16::from_be_bytes([h[2], h[3]]));
     if flags & (CHECKSUM | ROUTING) != 0 {
-        rest = rest.skip(4, Part::Gre)?;
+        rest = rest.skip(4, NonTcp::Gre)?;
     }
     let mut key = None;
     if flags & KEY != 0 {
-        let (k, after) = rest.header::<4>(Part::Gre)?;
+        let (k, after) = rest.header::<4>(NonTcp::Gre)?;
         key = Some(u32::from_be_bytes(*k));
         rest = after;
     }
     if flags & SEQUENCE != 0 {
-        rest = rest.skip(4, Part::Gre)?;
+        rest = rest.skip(4, NonTcp::Gre)?;
     }
     match h[1] & 0x07 {
         0 => {}
         1 => {
             if h[1] & 0x80 != 0 {
-                rest = rest.skip(4, Part::Gre)?;
+                rest = rest.skip(4, NonTcp::Gre)?;
             }
             if protocol != ethertype::PPP || rest.bytes.is_empty() {
                 return Err(End::Other(Other::TunnelControl));
@@ -159,8 +159,8 @@ pub(super) fn gre(ip: Ip, span: Span<'_>) -> Step<'_> {
     if flags & ROUTING != 0 {
         // Source route entries: family, offset, length; one without length is the last.
         loop {
-            let (&[_, _, _, length], after) = rest.header::<4>(Part::Gre)?;
-            rest = after.skip(usize::from(length), Part::Gre)?;
+            let (&[_, _, _, length], after) = rest.header::<4>(NonTcp::Gre)?;
+            rest = after.skip(usize::from(length), NonTcp::Gre)?;
             if length == 0 {
                 break;
             }
@@ -176,7 +176,7 @@ pub(super) fn gre(ip: Ip, span: Span<'_>) -> Step<'_> {
         }
         // WCCP: four bytes of redirect header, in its second version.
         0x883e => {
-            let rest = if rest.nibble() == Some(4) { rest } else { rest.skip(4, Part::Gre)? };
+            let rest = if rest.nibble() == Some(4) { rest } else { rest.skip(4, NonTcp::Gre)? };
             inside(ip, "wccp", key, Inner::Ip, rest)
         }
         // A keepalive: nothing inside, or nothing that is anyone's traffic.
@@ -187,14 +187,14 @@ pub(super) fn gre(ip: Ip, span: Span<'_>) -> Step<'_> {
 
 /// ERSPAN II (version 1, eight bytes) and III (version 2, twelve and perhaps eight of platform header).
 fn erspan(ip: Ip, span: Span<'_>) -> Step<'_> {
-    let (h, rest) = span.header::<8>(Part::Tunnel)?;
+    let (h, rest) = span.header::<8>(NonTcp::Tunnel)?;
     let session = Some(u32::from(u16::from_be_bytes([h[2], h[3]]) & 0x3ff));
     match h[0] >> 4 {
         1 => inside(ip, "erspan", session, Inner::Ethernet, rest),
         2 => {
-            let (t, mut rest) = rest.header::<4>(Part::Tunnel)?;
+            let (t, mut rest) = rest.header::<4>(NonTcp::Tunnel)?;
             if t[3] & 1 != 0 {
-                rest = rest.skip(8, Part::Tunnel)?;
+                rest = rest.skip(8, NonTcp::Tunnel)?;
             }
             // Frame type, five bits after the P bit: 0 Ethernet, 2 IP.
             let inner = if (t[2] >> 2) & 0x1f == 2 { Inner::Ip } else { Inner::Ethernet };

@@ -1,6 +1,6 @@
 //! Ansible inventories: the addresses that `ansible_host` gives.
 
-use super::{Form, Read};
+use super::{ListFormat, Read};
 use crate::names::Names;
 use crate::oom::is_host;
 
@@ -11,7 +11,7 @@ pub(super) fn opens(lines: &[&str]) -> bool {
 
 pub(super) fn read(text: &str, names: &mut Names) -> Read {
     const REQUIRED: &str = "HOST ansible_host=ADDRESS, or ansible_host: ADDRESS below HOST:";
-    let mut read = Read::new(Form::Ansible);
+    let mut read = Read::new(ListFormat::Ansible);
     // YAML: the key above, by its indentation.
     let mut above: Option<(usize, &str)> = None;
     for (number, line) in text.lines().enumerate() {

@@ -1,6 +1,6 @@
 //! Addresses as iproute2 prints them, alone or gathered from many hosts.
 
-use super::{Form, Read};
+use super::{ListFormat, Read};
 use crate::names::Names;
 use crate::oom::{expand_nodeset, is_host};
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(super) fn brief(line: &str) -> Option<Vec<IpAddr>> {
 
 pub(super) fn read_brief(text: &str, host: Option<&str>, names: &mut Names) -> Read {
     const REQUIRED: &str = "INTERFACE STATE ADDRESS/LENGTH… of a known host (name the file for its host)";
-    let mut read = Read::new(Form::IpBrief);
+    let mut read = Read::new(ListFormat::IpBrief);
     let mut block: Option<String> = host.map(str::to_owned);
     let mut ruled = false;
     for (number, line) in text.lines().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn read_brief(text: &str, host: Option<&str>, names: &mut Names) -> R
 
 pub(super) fn read_json(text: &str, host: Option<&str>, names: &mut Names) -> Read {
     const REQUIRED: &str = "a list of interfaces with addr_info, of a known host (name the file for its host)";
-    let mut read = Read::new(Form::IpJson);
+    let mut read = Read::new(ListFormat::IpJson);
     let whole = serde_json::from_str::<Value>(text);
     let parts: Vec<(usize, Option<&str>, Result<Value, _>)> = match whole {
         Ok(value) => vec![(0, None, Ok(value))],

@@ -1,7 +1,7 @@
 //! `kubectl get nodes,pods -A -o json`. A pod's address is its node's while the pod lives: the kernel that kills is
 //! the node's.
 
-use super::{Form, Read, names_a_host};
+use super::{ListFormat, Read, names_a_host};
 use crate::names::Names;
 use crate::oom::{json_objects, parse_instant};
 use crate::time::Timestamp;
@@ -16,7 +16,7 @@ fn time(object: &Value, path: &[&str]) -> Option<Timestamp> {
 }
 
 pub(super) fn read(text: &str, names: &mut Names) -> Read {
-    let mut read = Read::new(Form::Kubernetes);
+    let mut read = Read::new(ListFormat::Kubernetes);
     let done = json_objects(text.as_bytes(), &mut |object| match string(object, &["kind"]) {
         Some("Pod") => pod(object, names, &mut read),
         Some("Node") => node(object, names, &mut read),

@@ -12,7 +12,7 @@ use crate::names::Names;
 
 /// A form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Form {
+pub enum ListFormat {
     /// An address and names a line.
     EtcHosts,
     /// `ip -br addr`: `eth0 UP 192.0.2.11/24`; the host from elsewhere, or from a label or block around the lines.
@@ -29,17 +29,17 @@ pub enum Form {
     Collected,
 }
 
-impl Form {
+impl ListFormat {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Form::EtcHosts => "hosts",
-            Form::IpBrief => "ip-brief",
-            Form::IpJson => "ip-json",
-            Form::Kubernetes => "kubernetes",
-            Form::Slurm => "scontrol",
-            Form::Ansible => "ansible-inventory",
-            Form::Collected => "collected",
+            ListFormat::EtcHosts => "hosts",
+            ListFormat::IpBrief => "ip-brief",
+            ListFormat::IpJson => "ip-json",
+            ListFormat::Kubernetes => "kubernetes",
+            ListFormat::Slurm => "scontrol",
+            ListFormat::Ansible => "ansible-inventory",
+            ListFormat::Collected => "collected",
         }
     }
 }
@@ -66,7 +66,7 @@ impl LineError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The form it was taken for.
-    pub form: Form,
+    pub form: ListFormat,
     /// Pairs of host and address in it.
     pub pairs: u64,
     /// The first lines that were not understood.
@@ -79,7 +79,7 @@ pub struct Read {
 const MAX_ERRORS: usize = 100;
 
 impl Read {
-    fn new(form: Form) -> Self {
+    fn new(form: ListFormat) -> Self {
         Read { form, pairs: 0, errors: Vec::new(), not_understood: 0 }
     }
 
@@ -109,33 +109,33 @@ fn names_a_host(ip: std::net::IpAddr) -> bool {
 }
 
 /// The form of a text, or `None` if it is none of them. `head` may be its beginning only.
-pub fn sniff(head: &str) -> Option<Form> {
+pub fn sniff(head: &str) -> Option<ListFormat> {
     let lines: Vec<&str> =
         head.lines().map(str::trim_end).filter(|l| !l.trim().is_empty() && !l.starts_with('#')).take(64).collect();
     let most = |n: usize| n * 2 > lines.len() && n > 0;
     let count = |is: &dyn Fn(&str) -> bool| lines.iter().filter(|l| is(l)).count();
     let first = lines.first()?.trim_start();
     if count(&|l| crate::oom::is_collected(l)) > 0 {
-        return Some(Form::Collected);
+        return Some(ListFormat::Collected);
     }
     let json = ip::label(first).1;
     if json.starts_with('[') && (head.contains("\"ifname\"") || head.contains("\"addr_info\"")) {
-        return Some(Form::IpJson);
+        return Some(ListFormat::IpJson);
     }
     if json.starts_with('{') {
         let kind = ["\"List\"", "\"NodeList\"", "\"PodList\"", "\"Node\"", "\"Pod\""].iter().any(|k| head.contains(k));
-        return (kind && head.contains("\"kind\"")).then_some(Form::Kubernetes);
+        return (kind && head.contains("\"kind\"")).then_some(ListFormat::Kubernetes);
     }
     if count(&|l| l.starts_with("NodeName=")) > 0 {
-        return Some(Form::Slurm);
+        return Some(ListFormat::Slurm);
     }
     if most(count(&|l| ip::brief(ip::label(l).1).is_some() || ip::is_rule(l))) {
-        return Some(Form::IpBrief);
+        return Some(ListFormat::IpBrief);
     }
     if most(count(&is_hosts_line)) {
-        return Some(Form::EtcHosts);
+        return Some(ListFormat::EtcHosts);
     }
-    ansible::opens(&lines).then_some(Form::Ansible)
+    ansible::opens(&lines).then_some(ListFormat::Ansible)
 }
 
 fn is_hosts_line(line: &str) -> bool {
@@ -150,14 +150,14 @@ fn is_hosts_line(line: &str) -> bool {
 /// none. What no form fits is read as `/etc/hosts`, whose errors then say what was required.
 pub fn read(text: &str, host: Option<&str>, names: &mut Names) -> Read {
     match sniff(text) {
-        Some(Form::IpBrief) => ip::read_brief(text, host, names),
-        Some(Form::IpJson) => ip::read_json(text, host, names),
-        Some(Form::Kubernetes) => kubernetes::read(text, names),
-        Some(Form::Slurm) => slurm::read(text, names),
-        Some(Form::Ansible) => ansible::read(text, names),
-        Some(Form::Collected) => collected(text, names),
-        Some(Form::EtcHosts) | None => {
-            let mut read = Read::new(Form::EtcHosts);
+        Some(ListFormat::IpBrief) => ip::read_brief(text, host, names),
+        Some(ListFormat::IpJson) => ip::read_json(text, host, names),
+        Some(ListFormat::Kubernetes) => kubernetes::read(text, names),
+        Some(ListFormat::Slurm) => slurm::read(text, names),
+        Some(ListFormat::Ansible) => ansible::read(text, names),
+        Some(ListFormat::Collected) => collected(text, names),
+        Some(ListFormat::EtcHosts) | None => {
+            let mut read = Read::new(ListFormat::EtcHosts);
             let errors = names.read_hosts(text);
             let lines = text.lines().filter(|l| !l.split('#').next().unwrap_or_default().trim().is_empty()).count();
             read.pairs = (lines.saturating_sub(errors.len())) as u64;
@@ -173,7 +173,7 @@ pub fn read(text: &str, host: Option<&str>, names: &mut Names) -> Read {
 }
 
 fn collected(text: &str, names: &mut Names) -> Read {
-    let mut read = Read::new(Form::Collected);
+    let mut read = Read::new(ListFormat::Collected);
     let (facts, errors) = crate::oom::read_facts(text);
     for f in facts {
         for address in &f.addresses {

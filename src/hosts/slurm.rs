@@ -1,10 +1,10 @@
 //! `scontrol show node`, with or without `-o`: `NodeName=gpu-017 … NodeAddr=192.0.2.17 NodeHostName=gpu-017 …`.
 
-use super::{Form, Read};
+use super::{ListFormat, Read};
 use crate::names::Names;
 
 pub(super) fn read(text: &str, names: &mut Names) -> Read {
-    let mut read = Read::new(Form::Slurm);
+    let mut read = Read::new(ListFormat::Slurm);
     let mut node: Option<&str> = None;
     for (number, line) in text.lines().enumerate() {
         for word in line.split_whitespace() {

@@ -17,7 +17,7 @@ fn read_all(text: &str, host: Option<&str>) -> (Names, Read) {
 #[test]
 fn etc_hosts_with_second_names() {
     let (names, read) = read_all("192.0.2.11 ip-192-0-2-11 node-a\nx y\n192.0.2.12 node-b\n192.0.2.13 node-c\n", None);
-    assert_eq!((read.form, read.not_understood, read.errors[0].line), (Form::EtcHosts, 1, 2));
+    assert_eq!((read.form, read.not_understood, read.errors[0].line), (ListFormat::EtcHosts, 1, 2));
     assert!(names.same("node-a", "ip-192-0-2-11"));
     assert!(read.errors[0].to_string().contains("line 2: required an address and a name"));
 }
@@ -26,7 +26,7 @@ fn etc_hosts_with_second_names() {
 fn ip_addr_alone_and_gathered() {
     let text = "lo               UNKNOWN        127.0.0.1/8 ::1/128 \neth0@if5         UP             192.0.2.11/24 2001:db8::11/64 fe80::1/64 \nib0 DOWN\n";
     let (names, read) = read_all(text, Some("node-a"));
-    assert_eq!((read.form, read.pairs, read.not_understood), (Form::IpBrief, 2, 0));
+    assert_eq!((read.form, read.pairs, read.not_understood), (ListFormat::IpBrief, 2, 0));
     assert_eq!(names.host(v4(11)), Some("node-a"));
     assert_eq!(names.addresses("node-a").len(), 2);
     let (_, read) = read_all(text, None);
@@ -43,7 +43,7 @@ fn ip_addr_alone_and_gathered() {
     assert_eq!((names.host(v4(11)), names.host(v4(12)), read.errors[0].line), (Some("node-a"), None, 8));
     let json = include_str!("../../testdata/host-lists/ip-j-addr.json");
     let (names, read) = read_all(json, Some("node-a"));
-    assert_eq!((read.form, read.not_understood), (Form::IpJson, 0));
+    assert_eq!((read.form, read.not_understood), (ListFormat::IpJson, 0));
     assert_eq!(names.host(v4(11)), Some("node-a"));
     let (names, _) = read_all(
         "gpu-1: [{\"ifname\":\"e\",\"addr_info\":[{\"local\":\"192.0.2.1\"}]}]\ngpu-2: [{\"ifname\":\"e\",\"addr_info\":[{\"local\":\"192.0.2.2\"}]}]\n",
@@ -61,7 +61,7 @@ fn a_pods_address_is_its_nodes_while_it_lives() {
         {"kind":"Pod","metadata":{"name":"npd-x"},"spec":{"nodeName":"gpu-07","hostNetwork":true},"status":{"podIP":"192.0.2.7"}},
         {"kind":"Pod","metadata":{"name":"pending"},"spec":{},"status":{}}]}"#;
     let (names, read) = read_all(text, None);
-    assert_eq!((read.form, read.not_understood), (Form::Kubernetes, 0));
+    assert_eq!((read.form, read.not_understood), (ListFormat::Kubernetes, 0));
     let pod = Address::v4([10, 0, 0, 7]);
     let at = |t: &str| names.host_at(pod, parse_instant(t).unwrap());
     assert_eq!(at("2026-11-29T11:20:10Z"), Some("gpu-07"));
@@ -76,18 +76,18 @@ fn a_pods_address_is_its_nodes_while_it_lives() {
 fn slurm_nodes_and_ansible_inventories() {
     let text = "NodeName=gpu-017 Arch=x86_64 CoresPerSocket=32 \n   CPUAlloc=0\n   NodeAddr=192.0.2.17 NodeHostName=host17 Version=23.02\n\nNodeName=gpu-018 NodeAddr=gpu-018 NodeHostName=gpu-018\n";
     let (names, read) = read_all(text, None);
-    assert_eq!((read.form, read.pairs, read.not_understood), (Form::Slurm, 1, 0));
+    assert_eq!((read.form, read.pairs, read.not_understood), (ListFormat::Slurm, 1, 0));
     assert!(names.host(v4(17)) == Some("gpu-017") && names.same("host17", "gpu-017"));
     let (names, read) =
         read_all("[gpu]\nnode-a ansible_host=192.0.2.11 ansible_user=x\nnode-b ansible_host=bad,addr\n", None);
-    assert_eq!((read.form, names.host(v4(11)), read.errors[0].line), (Form::Ansible, Some("node-a"), 3));
+    assert_eq!((read.form, names.host(v4(11)), read.errors[0].line), (ListFormat::Ansible, Some("node-a"), 3));
     let (names, _) = read_all(
         "all:\n  hosts:\n    node-a:\n      ansible_host: 192.0.2.11\n    \"node-b\":\n      ansible_host: '192.0.2.12'\n",
         None,
     );
     assert_eq!((names.host(v4(11)), names.host(v4(12))), (Some("node-a"), Some("node-b")));
     let (names, read) = read_all("rdzvscope/1 node-a address 192.0.2.11/24 eth0\nrdzvscope/1 node-a listen x\n", None);
-    assert_eq!((read.form, names.host(v4(11)), read.errors[0].line), (Form::Collected, Some("node-a"), 2));
+    assert_eq!((read.form, names.host(v4(11)), read.errors[0].line), (ListFormat::Collected, Some("node-a"), 2));
 }
 
 #[test]

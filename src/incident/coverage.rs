@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::names::Names;
 use crate::net::Address;
 use crate::time::Timestamp;
-use crate::words::CoverageLevel;
+use crate::vocabulary::CoverageLevel;
 
 /// What one capture set held of one address.
 #[derive(Clone, Debug)]

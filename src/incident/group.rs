@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::chance::Rates;
-use super::climb::Says;
+use super::by_source::BySource;
 use super::clocks::Whose;
-use super::sent::Sent;
+use super::coincidence::Rates;
+use super::memory_climb::Says;
 use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Claims, Fit, Trigger, claimed, trigger_of};
@@ -17,7 +17,7 @@ use crate::net::{Address, Endpoint};
 use crate::oom::{OomEvent, OomKind};
 use crate::size::bytes;
 use crate::time::Timestamp;
-use crate::words::{Cause, IncidentKind, Scope, Verdict};
+use crate::vocabulary::{Cause, IncidentKind, Scope, Verdict};
 
 /// A listener's death belongs to a kill when it is seen this close to it, in seconds: the kernel needs a while to
 /// give back a terabyte, and closes sockets after that.
@@ -35,7 +35,7 @@ pub fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
     parts.extend(deaths_without_kill(e, &parts));
     parts.sort_by(|a, b| (moment(e, a), &a.host).cmp(&(moment(e, b), &b.host)));
     let groups = grouped(e, &parts);
-    let (sent, rates) = (Sent::of(e), Rates::of(e.events, e.log_days));
+    let (sent, rates) = (BySource::of(e), Rates::of(e.events, e.log_days));
     let mut parts: Vec<Option<HostPart>> = parts.into_iter().map(Some).collect();
     let mut all: Vec<Incident> = groups
         .into_iter()
@@ -79,9 +79,9 @@ fn of_event(e: &Evidence<'_>, claims: &Claims, index: usize, event: &OomEvent) -
     match claim {
         Some((t, f)) => weigh(e, &mut part, event, t, f),
         None => {
-            let seen = super::climb::weighed(e, &part.host, event.time, None, 0.0);
+            let seen = super::memory_climb::weighed(e, &part.host, event.time, None, 0.0);
             let why = match (covered.level, covered.reason) {
-                (crate::words::CoverageLevel::NotObserved, Some(r)) => format!("unexplained: not observed ({r})"),
+                (crate::vocabulary::CoverageLevel::NotObserved, Some(r)) => format!("unexplained: not observed ({r})"),
                 (level, r) => format!(
                     "unexplained: {level}{}, and no claim to a listener of this host was seen in the {:.0} s before the kill",
                     r.map_or(String::new(), |r| format!(" ({r})")),
@@ -150,7 +150,7 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
             bytes(claim),
             reading_dialects(f, t.effect)
         )),
-        (None, _) if f.effects.iter().all(|x| x.outcome == crate::words::Outcome::Allocates) => {}
+        (None, _) if f.effects.iter().all(|x| x.outcome == crate::vocabulary::Outcome::Allocates) => {}
         (None, _) => {
             assumed = true;
             part.reasons.push("the store's dialect is not known, and not every candidate allocates".to_string());
@@ -178,7 +178,7 @@ fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f
         });
     }
     let beside = event.uncertainty_nanos as f64 / 1e9;
-    if let Some((text, says)) = super::climb::weighed(e, &part.host, event.time, Some(f.time), beside) {
+    if let Some((text, says)) = super::memory_climb::weighed(e, &part.host, event.time, Some(f.time), beside) {
         part.reasons.push(text);
         match says {
             Says::For => agree += 1,
@@ -257,7 +257,8 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             let Some(finding) = places.get(fatal.id.as_str()).copied().filter(|_| !told && lag <= e.max_lag) else {
                 continue;
             };
-            let effect = fatal.effects.iter().position(|x| x.outcome == crate::words::Outcome::Allocates).unwrap_or(0);
+            let effect =
+                fatal.effects.iter().position(|x| x.outcome == crate::vocabulary::Outcome::Allocates).unwrap_or(0);
             let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };
             let claim = claimed(&trigger, fatal);
             let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
@@ -371,7 +372,7 @@ fn grouped(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
-fn assemble(e: &Evidence<'_>, sent: &Sent<'_>, rates: &Rates<'_>, hosts: Vec<HostPart>) -> Incident {
+fn assemble(e: &Evidence<'_>, sent: &BySource<'_>, rates: &Rates<'_>, hosts: Vec<HostPart>) -> Incident {
     let triggers: Vec<&Finding> =
         hosts.iter().filter_map(|h| h.trigger.as_ref()).map(|t| &e.findings[t.finding]).collect();
     let earliest = triggers.iter().min_by_key(|f| (f.time, &f.id));
@@ -406,7 +407,7 @@ fn assemble(e: &Evidence<'_>, sent: &Sent<'_>, rates: &Rates<'_>, hosts: Vec<Hos
         summary: String::new(),
         settled_by: Vec::new(),
     };
-    incident.chance = super::chance::chance(&incident, e.events, rates);
+    incident.chance = super::coincidence::chance(&incident, e.events, rates);
     incident.settled_by = summary::settled_by(e, &incident);
     incident.summary = summary::summary(e, &incident);
     incident
@@ -428,7 +429,7 @@ fn overall(scope: Scope, hosts: &[HostPart]) -> Verdict {
     }
 }
 
-fn cause(sent: &Sent<'_>, triggers: &[&Finding], source: Option<Address>) -> Cause {
+fn cause(sent: &BySource<'_>, triggers: &[&Finding], source: Option<Address>) -> Cause {
     if triggers.is_empty() {
         return Cause::Unknown;
     }

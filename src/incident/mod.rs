@@ -1,13 +1,13 @@
 //! Findings + OOM events → [`Incident`]: what set these failures off.
 
-pub mod chance;
-mod climb;
+mod by_source;
 mod clocks;
+pub mod coincidence;
 mod coverage;
 mod group;
-mod ladder;
+mod memory_climb;
+mod merge_sort_tree;
 mod nccl;
-mod sent;
 mod summary;
 mod survivor;
 mod trigger;
@@ -23,12 +23,12 @@ use crate::net::{Address, Endpoint};
 use crate::oom::OomEvent;
 use crate::protocol::listener::Listener;
 use crate::time::Timestamp;
-use crate::words::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
+use crate::vocabulary::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
 
 pub use clocks::{Correction, HostClocks, Whose};
 pub use coverage::{HostWatch, Watch};
 pub use group::incidents;
-pub(crate) use ladder::Ladder;
+pub(crate) use merge_sort_tree::MergeSortTree;
 pub use survivor::Survivor;
 pub use trigger::{Claims, Fit, Trigger, trigger_of};
 
@@ -119,7 +119,7 @@ pub struct Incident {
     /// What set it off.
     pub cause: Cause,
     /// How likely it is by accident; `None` for one host.
-    pub chance: Option<chance::Chance>,
+    pub chance: Option<coincidence::Coincidence>,
     /// Hosts that got the same and lived.
     pub survivors: Vec<Survivor>,
     /// What happened, in plain words.

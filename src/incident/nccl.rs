@@ -7,7 +7,7 @@ use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
 use crate::net::{Address, Endpoint};
 use crate::time::Timestamp;
-use crate::words::{Cause, IncidentKind, Scope, Verdict};
+use crate::vocabulary::{Cause, IncidentKind, Scope, Verdict};
 
 /// Rules that say what broke, and rules that say who felt it.
 const BROKE: [&str; 3] = ["nccl-root-died", "nccl-split-failed", "nccl-accept-failed"];

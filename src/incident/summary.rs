@@ -8,7 +8,7 @@ use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
 use crate::size::bytes;
 use crate::time::Timestamp;
-use crate::words::{CoverageLevel, Scope, Verdict};
+use crate::vocabulary::{CoverageLevel, Scope, Verdict};
 
 /// A time of day in UTC with microseconds.
 pub(crate) fn clock(t: Timestamp) -> String {

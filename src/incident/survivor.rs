@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::sent::Sent;
+use super::by_source::BySource;
 use super::{Evidence, HostPart};
 use crate::finding::Finding;
 use crate::finding::fate::{is_open_claim, largest_claim};
 use crate::net::{Address, Endpoint};
 use crate::size::bytes;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// A host that got the same and lived.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Survivor {
 /// The listeners, on other hosts than the failed ones, that the same sources sent something to.
 pub(crate) fn survivors(
     e: &Evidence<'_>,
-    sent: &Sent<'_>,
+    sent: &BySource<'_>,
     failed: &[HostPart],
     sources: &BTreeSet<Address>,
 ) -> Vec<Survivor> {

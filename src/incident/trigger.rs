@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use super::ladder::Ladder;
+use super::merge_sort_tree::MergeSortTree;
 use crate::finding::Finding;
 use crate::finding::fate::{is_open_claim, largest_claim};
 use crate::net::Endpoint;
 use crate::oom::OomEvent;
 use crate::protocol::listener::Listener;
 use crate::time::Timestamp;
-use crate::words::Outcome;
+use crate::vocabulary::Outcome;
 
 /// A process that holds a claim and nothing unusual besides has at most this much address space more: the CUDA
 /// driver alone reserves tens of gigabytes in every process that uses it.
@@ -150,7 +150,7 @@ struct ToListener {
     /// Indices of findings.
     findings: Vec<usize>,
     /// What each would allocate, in bytes.
-    sizes: Ladder,
+    sizes: MergeSortTree,
 }
 
 impl Claims {
@@ -171,7 +171,7 @@ impl Claims {
         for (target, places) in places {
             if let Some(host) = e.names.host(target.address) {
                 let (findings, sizes) = places.into_iter().unzip();
-                let claims = ToListener { findings, sizes: Ladder::new(sizes) };
+                let claims = ToListener { findings, sizes: MergeSortTree::new(sizes) };
                 by_host.entry(e.names.key(host)).or_default().insert(target, claims);
             }
         }

@@ -7,7 +7,7 @@ use crate::protocol::listener::{Candidate, Death, KnownBy, Listener};
 use crate::protocol::tcpstore::Dialect;
 use crate::protocol::tcpstore::server::{Backend, Policy};
 use crate::stream::{Activity, PacketRef};
-use crate::words::{CoverageLevel, Outcome, Severity};
+use crate::vocabulary::{CoverageLevel, Outcome, Severity};
 
 const CLAIM: u64 = 962_696_183_808;
 const PORT: u16 = 29500;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::analysis::Analysis;
 use crate::net::Endpoint;
 use crate::stream::PortSet;
-use crate::words::{Protocol, Role};
+use crate::vocabulary::{Protocol, Role};
 
 /// Listeners that a filter is widened by, at most: a program of the kernel has 4096 instructions, a listener takes about
 /// eight.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::LiveError;
 use super::ring::Ring;
-use crate::analysis::Intake;
+use crate::analysis::GrowingSet;
 use crate::capture::{LinkType, Packet, Summary};
 use crate::time::Timestamp;
 
@@ -35,7 +35,7 @@ pub struct ListenOptions {
 
 /// What one interface has brought, shared between the thread that listens and the one that concludes.
 pub(super) struct Desk {
-    pub(super) intake: Intake,
+    pub(super) intake: GrowingSet,
     pub(super) summary: Summary,
     pub(super) ring: Option<Ring>,
     pub(super) ended: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Desk {
 }
 
 /// An interface that is open.
-pub struct Listener {
+pub struct InterfaceReader {
     /// Its name.
     pub name: String,
     pub(super) capture: pcap::Capture<pcap::Active>,
@@ -55,18 +55,18 @@ pub struct Listener {
     pub(super) snaplen: u32,
 }
 
-impl std::fmt::Debug for Listener {
+impl std::fmt::Debug for InterfaceReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listener").field("name", &self.name).field("link", &self.link).finish_non_exhaustive()
+        f.debug_struct("InterfaceReader").field("name", &self.name).field("link", &self.link).finish_non_exhaustive()
     }
 }
 
-impl Listener {
+impl InterfaceReader {
     /// Opens an interface (`any`: all of them).
     ///
     /// # Errors
     /// libpcap's: no such interface, no privilege, a filter it does not understand.
-    pub fn open(name: &str, options: &ListenOptions) -> Result<Listener, LiveError> {
+    pub fn open(name: &str, options: &ListenOptions) -> Result<InterfaceReader, LiveError> {
         let failed = |source| LiveError::Open { interface: name.to_string(), source };
         let bytes = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
         let mut capture = pcap::Capture::from_device(name)
@@ -93,7 +93,7 @@ impl Listener {
             12 | 14 => LinkType::RAW,
             _ => link,
         };
-        Ok(Listener { name: name.to_string(), capture, link, snaplen: options.snaplen })
+        Ok(InterfaceReader { name: name.to_string(), capture, link, snaplen: options.snaplen })
     }
 
     /// Listens until `stop` is set or the interface goes away.

@@ -3,14 +3,14 @@
 mod error;
 mod filter;
 mod listen;
+mod monitor;
 mod ring;
 mod sandbox;
-mod station;
 mod user;
 
 pub use error::LiveError;
 pub use filter::{Widening, Wider, compile_check, filter_of};
-pub use listen::{ListenOptions, Listener};
+pub use listen::{InterfaceReader, ListenOptions};
+pub use monitor::{Monitor, Tick};
 pub use ring::{Budget, Ring};
 pub use sandbox::{Confined, confine, drop_privileges};
-pub use station::{Station, Tick};

@@ -16,7 +16,7 @@ const HOSTS: usize = 4096;
 pub(crate) const LINES: usize = 64;
 
 #[derive(Default)]
-struct Open {
+struct PendingKill {
     /// `invoked` and the dump after it, not yet followed by a victim.
     context: Option<OomSighting>,
     /// `oom-kill:` not yet followed by `Killed process`.
@@ -27,7 +27,7 @@ struct Open {
 /// What is open, by host, and what is done.
 #[derive(Default)]
 pub(crate) struct Assembly {
-    open: BTreeMap<Option<String>, Open>,
+    open: BTreeMap<Option<String>, PendingKill>,
     done: Vec<OomSighting>,
 }
 

@@ -257,7 +257,7 @@ fn facts_out_of_ansibles_script_module() {
     assert_eq!((facts.len(), errors.len(), facts[0].addresses.len()), (1, 0, 1));
     let mut names = crate::names::Names::default();
     let read = crate::hosts::read(text, None, &mut names);
-    assert_eq!((read.form, read.pairs), (crate::hosts::Form::Collected, 1));
+    assert_eq!((read.form, read.pairs), (crate::hosts::ListFormat::Collected, 1));
 }
 
 use proptest::prelude::*;

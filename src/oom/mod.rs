@@ -19,10 +19,10 @@ mod merge;
 mod options;
 mod prefilter;
 mod scanner;
-mod span;
 mod stamp;
 mod summary;
 mod text;
+mod time_range;
 mod workload;
 mod zone;
 

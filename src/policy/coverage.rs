@@ -6,7 +6,7 @@ use super::head::MARK;
 use super::nets::{aggregate, covers};
 use super::product::Product;
 use super::read;
-use super::scope::{Listener, Scope};
+use super::scope::{ProtectedListener, Scope};
 use crate::net::Network;
 use crate::prescan::{EPHEMERAL, Ports};
 
@@ -86,8 +86,12 @@ impl Coverage {
 
     /// What of the fleet it leaves open, in words; nothing where it still covers all that such a policy can.
     pub fn lacks(&self, scope: &Scope) -> Vec<String> {
-        let mut lacks: Vec<String> =
-            scope.listeners.iter().filter(|l| self.concerns(l) && !self.holds(l, scope)).map(Listener::text).collect();
+        let mut lacks: Vec<String> = scope
+            .listeners
+            .iter()
+            .filter(|l| self.concerns(l) && !self.holds(l, scope))
+            .map(ProtectedListener::text)
+            .collect();
         if scope.has_ephemeral() && self.excludes_hosts() {
             let open = scope.named.iter().filter(|n| !covers(&self.hosts, n));
             lacks.extend(open.map(|n| format!("{n} (training network, ports chosen by the kernel)")));
@@ -113,14 +117,14 @@ impl Coverage {
     }
 
     /// Whether a policy of this kind can say something about the listener.
-    fn concerns(&self, listener: &Listener) -> bool {
+    fn concerns(&self, listener: &ProtectedListener) -> bool {
         let Some(product) = self.product else { return true };
         let ports_of_all =
             [Product::Nftables, Product::Kubernetes, Product::Suricata, Product::Zeek].contains(&product);
         if listener.ephemeral { product.excludes_hosts() || ports_of_all } else { product.excludes_ports() }
     }
 
-    fn holds(&self, listener: &Listener, scope: &Scope) -> bool {
+    fn holds(&self, listener: &ProtectedListener, scope: &Scope) -> bool {
         let by_address = match listener.address {
             Some(address) => covers(&self.hosts, &Network::of(address)),
             None => !scope.named.is_empty() && scope.named.iter().all(|n| covers(&self.hosts, n)),

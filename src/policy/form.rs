@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use super::nets::some;
 use super::product::{PolicyError, Product};
 use super::scope::Scope;
-use crate::prescan::{Act, Advice, Board, Fleet, Grade};
+use crate::prescan::{Act, Advice, Fleet, Grade, Matrix};
 
 /// Lines of a list on the page; the report has the rest.
 const MOST: usize = 8;
 
 /// What is signed.
 #[derive(Clone, Copy, Debug)]
-pub struct Form<'a> {
+pub struct ApprovalForm<'a> {
     /// What was tried, in a line.
     pub tried: &'a str,
     /// What was assumed of the hosts.
@@ -22,7 +22,7 @@ pub struct Form<'a> {
     /// The listeners.
     pub scope: &'a Scope,
     /// What was found.
-    pub board: &'a Board,
+    pub board: &'a Matrix,
     /// What was advised.
     pub advice: &'a Advice,
     /// What was assumed.
@@ -32,7 +32,7 @@ pub struct Form<'a> {
 }
 
 /// One page of Markdown.
-pub fn sign_off(f: &Form<'_>) -> String {
+pub fn sign_off(f: &ApprovalForm<'_>) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "# Approval of a scan: {}\n", f.scope.date);
     let _ = writeln!(
@@ -95,7 +95,7 @@ fn section(out: &mut String, name: &str, items: impl Iterator<Item = String>) {
     out.push('\n');
 }
 
-fn verdict(board: &Board) -> String {
+fn verdict(board: &Matrix) -> String {
     let worst = board.worst().unwrap_or(Grade::Safe);
     let count = |g| board.count(g);
     format!(
@@ -128,7 +128,7 @@ fn scope(s: &Scope) -> String {
     text
 }
 
-fn fleet(f: &Form<'_>) -> String {
+fn fleet(f: &ApprovalForm<'_>) -> String {
     let seen = match &f.scope.last_seen {
         Some(seen) => format!("last seen {seen}"),
         None => "from a list of releases, not from a capture: nobody looked whether it is complete".to_owned(),
@@ -142,7 +142,7 @@ fn fleet(f: &Form<'_>) -> String {
     )
 }
 
-fn not_tested(f: &Form<'_>) -> Vec<String> {
+fn not_tested(f: &ApprovalForm<'_>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let untested = f
         .board

@@ -18,6 +18,6 @@ mod signature;
 mod vendor;
 
 pub use coverage::{Coverage, CoverageError};
-pub use form::{Form, sign_off};
+pub use form::{ApprovalForm, sign_off};
 pub use product::{PolicyError, Product};
-pub use scope::{Listener, Scope};
+pub use scope::{ProtectedListener, Scope};

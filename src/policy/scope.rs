@@ -9,7 +9,7 @@ use crate::prescan::{EPHEMERAL, Fleet, Kind, Place, Ports};
 
 /// One listener to be left alone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-pub struct Listener {
+pub struct ProtectedListener {
     /// Its address, where one is known.
     pub address: Option<Address>,
     /// Its port; of one that the kernel chose, the port of that day.
@@ -20,7 +20,7 @@ pub struct Listener {
     pub ephemeral: bool,
 }
 
-impl Listener {
+impl ProtectedListener {
     /// `192.0.2.11:29500 (store)`.
     pub fn text(&self) -> String {
         let address = self.address.map_or("any host".to_owned(), |a| a.to_string());
@@ -36,7 +36,7 @@ impl Listener {
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     /// Listeners.
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<ProtectedListener>,
     /// Fixed ports.
     pub ports: Ports,
     /// Hosts, or networks of hosts, that are left alone whole: they have listeners on ports that the kernel chose.
@@ -74,7 +74,8 @@ impl Scope {
         scope.named = aggregate(networks.iter().copied());
         let mut members: Vec<Network> = networks.to_vec();
         for target in fleet.targets.iter().filter(|t| t.endpoints.is_empty()) {
-            let of = |port, ephemeral| Listener { address: None, port, role: target.role().to_owned(), ephemeral };
+            let of =
+                |port, ephemeral| ProtectedListener { address: None, port, role: target.role().to_owned(), ephemeral };
             match &target.place {
                 Place::Ports(ports) => scope.listeners.extend(ports.iter().map(|p| of(Some(*p), false))),
                 Place::Ephemeral => scope.listeners.push(of(None, true)),
@@ -126,7 +127,7 @@ impl Scope {
             let role = if protocol == "gloo" { format!("gloo {role}") } else { role };
             let moves = chosen(port) || (protocol != "tcpstore" && port >= EPHEMERAL.0);
             let ephemeral = moves && !fixed.contains(&port);
-            self.listeners.push(Listener { address: Some(address), port: Some(port), role, ephemeral });
+            self.listeners.push(ProtectedListener { address: Some(address), port: Some(port), role, ephemeral });
             members.push(Network::of(address));
             let seen = l["last_seen"].as_str().map(whole_seconds);
             self.last_seen = self.last_seen.take().max(seen);
@@ -159,8 +160,8 @@ impl Scope {
     }
 
     /// Listeners on ports that the kernel chose, of which no address is known and no network was named.
-    pub fn nowhere(&self) -> Vec<&Listener> {
-        let lost = |l: &&Listener| l.ephemeral && l.address.is_none() && self.named.is_empty();
+    pub fn nowhere(&self) -> Vec<&ProtectedListener> {
+        let lost = |l: &&ProtectedListener| l.ephemeral && l.address.is_none() && self.named.is_empty();
         self.listeners.iter().filter(lost).collect()
     }
 

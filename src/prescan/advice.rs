@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::board::{Act, Board, Case};
 use super::fleet::{Fleet, Kind, Place, ROLES};
 use super::host::Host;
+use super::matrix::{Act, Case, Matrix};
 use super::plan::Plan;
 use super::ports::Ports;
 use super::profile::{Profile, Scan};
@@ -51,7 +51,7 @@ pub struct Advice {
 }
 
 /// Looks for it. `plan` where the cases are nmap's.
-pub fn advise(plan: Option<&Plan>, board: &Board, fleet: &Fleet, host: Host) -> Advice {
+pub fn advise(plan: Option<&Plan>, board: &Matrix, fleet: &Fleet, host: Host) -> Advice {
     let mut advice = Advice {
         killing: named(board, Grade::Kills),
         degrading: named(board, Grade::Degrades),
@@ -87,7 +87,7 @@ pub fn advise(plan: Option<&Plan>, board: &Board, fleet: &Fleet, host: Host) -> 
 }
 
 /// The probes whose worst is this.
-fn named(board: &Board, grade: Grade) -> Vec<String> {
+fn named(board: &Matrix, grade: Grade) -> Vec<String> {
     let is = |c: &usize| {
         board.worst_of(*c) == Some(grade)
             && matches!(board.cases.get(*c), Some(Case { act: Act::Segments(_), name }) if !name.ends_with(SCRIPT))
@@ -95,12 +95,12 @@ fn named(board: &Board, grade: Grade) -> Vec<String> {
     (0..board.cases.len()).filter(is).filter_map(|c| board.cases.get(c)).map(|c| c.name.clone()).collect()
 }
 
-fn grade(board: &Board) -> Grade {
+fn grade(board: &Matrix) -> Grade {
     board.worst().unwrap_or(Grade::Safe)
 }
 
 /// What a change leaves, in a few words.
-fn left(board: &Board) -> String {
+fn left(board: &Matrix) -> String {
     let list = |grade| {
         let names: Vec<&str> = (0..board.cases.len())
             .filter(|c| board.worst_of(*c) == Some(grade))
@@ -127,7 +127,7 @@ fn plural(grade: Grade) -> &'static str {
 }
 
 /// What helps the servers of `board`: intensity, other probes, other ports.
-fn of_nmap(plan: &Plan, board: &Board, fleet: &Fleet, advice: &mut Advice) {
+fn of_nmap(plan: &Plan, board: &Matrix, fleet: &Fleet, advice: &mut Advice) {
     let Some(worst) = board.worst().filter(|w| *w > Grade::Unknown) else { return };
     if let Some(mut profile) = plan.profile.clone().filter(|p| p.version) {
         let now = profile.intensity;
@@ -173,10 +173,10 @@ fn of_nmap(plan: &Plan, board: &Board, fleet: &Fleet, advice: &mut Advice) {
 }
 
 /// What helps every server, NCCL's listeners among them.
-fn for_all(plan: &Plan, board: &Board, fleet: &Fleet, host: Host, advice: &mut Advice) {
+fn for_all(plan: &Plan, board: &Matrix, fleet: &Fleet, host: Host, advice: &mut Advice) {
     let Some(profile) = &plan.profile else { return };
     let worst = grade(board);
-    let mut say = |change: &str, after: &Board, but: String| {
+    let mut say = |change: &str, after: &Matrix, but: String| {
         if grade(after) < worst {
             advice.steps.push(Step { change: change.to_owned(), leaves: grade(after).name(), but });
         }
@@ -200,7 +200,7 @@ fn for_all(plan: &Plan, board: &Board, fleet: &Fleet, host: Host, advice: &mut A
 }
 
 /// Without a profile every probe is asked about: which intensity leaves the bad ones out, on a port that none of them names?
-fn all_probes(plan: &Plan, board: &Board, advice: &mut Advice) {
+fn all_probes(plan: &Plan, board: &Matrix, advice: &mut Advice) {
     for (slot, bound) in [Grade::Kills, Grade::Degrades].into_iter().enumerate() {
         let bad = |name: &str| {
             (0..board.cases.len())
@@ -224,7 +224,7 @@ fn all_probes(plan: &Plan, board: &Board, advice: &mut Advice) {
 }
 
 /// Leaving the ports of the fleet out.
-fn exclusion(plan: Option<&Plan>, board: &Board, fleet: &Fleet, advice: &mut Advice) {
+fn exclusion(plan: Option<&Plan>, board: &Matrix, fleet: &Fleet, advice: &mut Advice) {
     let ports = hurt_ports(plan, board, fleet);
     if ports.is_empty() {
         return;
@@ -276,7 +276,7 @@ fn exclude_line(there: &Ports, more: &Ports) -> String {
 }
 
 /// The fixed ports of servers that are hurt.
-fn hurt_ports(plan: Option<&Plan>, board: &Board, fleet: &Fleet) -> Ports {
+fn hurt_ports(plan: Option<&Plan>, board: &Matrix, fleet: &Fleet) -> Ports {
     let hurt = |i: &usize| board.worst_at(*i).is_some_and(|g| g > Grade::Unknown);
     let targets = (0..fleet.targets.len()).filter(hurt).filter_map(|i| fleet.targets.get(i)).cloned().collect();
     let all = Fleet { targets, notes: Vec::new() }.ports();
@@ -284,7 +284,7 @@ fn hurt_ports(plan: Option<&Plan>, board: &Board, fleet: &Fleet) -> Ports {
 }
 
 /// The releases that close it: of stores, and of each kind of NCCL's listeners that is hurt.
-fn releases(board: &Board, fleet: &Fleet, host: Host, advice: &mut Advice) {
+fn releases(board: &Matrix, fleet: &Fleet, host: Host, advice: &mut Advice) {
     let bad: Vec<Case> = (0..board.cases.len())
         .filter(|c| board.worst_of(*c) >= Some(Grade::Degrades))
         .filter_map(|c| board.cases.get(c).cloned())
@@ -333,7 +333,7 @@ fn releases(board: &Board, fleet: &Fleet, host: Host, advice: &mut Advice) {
 
 /// The version of `all` from which on nothing in `bad` reaches `bound`.
 fn since(bad: &[Case], all: &Fleet, host: Host, bound: Grade) -> Option<String> {
-    let asked = Board::ask(bad.to_vec(), all, host, |_, _| true);
+    let asked = Matrix::ask(bad.to_vec(), all, host, |_, _| true);
     let hurt = |i: usize| asked.worst_at(i).is_some_and(|g| g >= bound);
     let last_hurt = (0..all.targets.len()).rev().find(|i| hurt(*i));
     let Some(last) = last_hurt else { return all.targets.first().map(|t| t.version.clone()) };

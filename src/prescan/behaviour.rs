@@ -1,7 +1,7 @@
 //! Scanners without a file of probes: what they do to a connection, and what is not known of them.
 
-use super::board::{Act, Case};
 use super::fleet::{Fleet, Place};
+use super::matrix::{Act, Case};
 
 /// One way to treat a port.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::board::{Act, Case};
-use crate::analysis::{Closed, Knowledge, Options, Visit, learn, walk};
+use super::matrix::{Act, Case};
+use crate::analysis::{Closed, FlowVisitor, Knowledge, Options, learn, walk};
 use crate::net::Address;
 use crate::stream::{Direction, Event, FlowRecord, PacketRef};
 
@@ -88,7 +88,7 @@ impl Payloads<'_> {
     }
 }
 
-impl Visit for Payloads<'_> {
+impl FlowVisitor for Payloads<'_> {
     type Flow = Sent;
 
     fn open(&mut self, _number: u64, record: &FlowRecord) -> Option<Sent> {

@@ -1,8 +1,8 @@
 //! nmap's probes as cases, and which of them a profile sends to which server.
 
-use super::board::{Act, Board, Case};
 use super::fleet::{EPHEMERAL, Fleet, Place};
 use super::host::Host;
+use super::matrix::{Act, Case, Matrix};
 use super::ports::Ports;
 use super::probes::{Probe, ProbeFile};
 use super::profile::{Profile, Scan};
@@ -102,25 +102,25 @@ impl Plan {
     }
 
     /// Everything that the profile sends, at every server.
-    pub fn board(&self, fleet: &Fleet, host: Host) -> Board {
+    pub fn board(&self, fleet: &Fleet, host: Host) -> Matrix {
         let sent = self.sent(fleet, self.profile.as_ref(), &Ports::default(), &Ports::default());
-        Board::ask(self.cases.iter().map(|c| c.1.clone()).collect(), fleet, host, |c, t| sent[c][t])
+        Matrix::ask(self.cases.iter().map(|c| c.1.clone()).collect(), fleet, host, |c, t| sent[c][t])
     }
 
     /// The rows of `board` that are left when the profile is another.
-    pub fn under(&self, board: &Board, fleet: &Fleet, profile: &Profile) -> Board {
+    pub fn under(&self, board: &Matrix, fleet: &Fleet, profile: &Profile) -> Matrix {
         let sent = self.sent(fleet, Some(profile), &Ports::default(), &Ports::default());
         board.only(|c, t| sent.get(c).and_then(|row| row.get(t)).copied().unwrap_or(false))
     }
 
     /// The rows that are left when these ports are not scanned at all.
-    pub fn excluding(&self, board: &Board, fleet: &Fleet, ports: &Ports) -> Board {
+    pub fn excluding(&self, board: &Matrix, fleet: &Fleet, ports: &Ports) -> Matrix {
         let sent = self.sent(fleet, self.profile.as_ref(), ports, &Ports::default());
         board.only(|c, t| sent.get(c).and_then(|row| row.get(t)).copied().unwrap_or(false))
     }
 
     /// The rows that are left when version detection leaves these ports alone.
-    pub fn without_detection(&self, board: &Board, fleet: &Fleet, ports: &Ports) -> Board {
+    pub fn without_detection(&self, board: &Matrix, fleet: &Fleet, ports: &Ports) -> Matrix {
         let sent = self.sent(fleet, self.profile.as_ref(), &Ports::default(), ports);
         board.only(|c, t| sent.get(c).and_then(|row| row.get(t)).copied().unwrap_or(false))
     }

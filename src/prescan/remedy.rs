@@ -174,9 +174,9 @@ pub fn remedies(fleet: &Fleet) -> Vec<Remedy> {
 #[cfg(test)]
 mod tests {
     use super::super::behaviour::Behaviour;
-    use super::super::board::{Act, Board, Case};
     use super::super::fleet::{nccl, pytorch};
     use super::super::host::Host;
+    use super::super::matrix::{Act, Case, Matrix};
     use super::super::row::Grade;
     use super::*;
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn worst(fleet: &Fleet, remedy: &Remedy, act: Act) -> Vec<Grade> {
-        let board = Board::ask(vec![Case { name: "x".into(), act }], fleet, Host::default(), |_, _| true);
+        let board = Matrix::ask(vec![Case { name: "x".into(), act }], fleet, Host::default(), |_, _| true);
         let mut all: Vec<Grade> = remedy.servers.iter().filter_map(|s| board.worst_at(*s)).collect();
         all.sort();
         all.dedup();

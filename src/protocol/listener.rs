@@ -392,14 +392,14 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
         .filter(|c| c.record.refused())
         .filter_map(|c| Some((c.record.rst[1].get()?, c.record)))
         .collect();
-    refusals.sort_by_key(|(t, r)| (*t, r.server_close_packet));
+    refusals.sort_by_key(|(t, r)| (*t, r.server_close_packet()));
     let mut closings: Vec<(Timestamp, &FlowRecord)> = connections
         .iter()
         .filter(|c| c.record.accepted() && !matches!(observed(c), Observed::Closed(_)))
         .filter_map(|c| Some((c.record.server_closed()?, c.record)))
         .filter(|(t, r)| r.rst[1].get().is_some() || r.client_closed().is_none_or(|c| c >= *t))
         .collect();
-    closings.sort_by_key(|(t, r)| (*t, r.server_close_packet));
+    closings.sort_by_key(|(t, r)| (*t, r.server_close_packet()));
     // The last connection that a life accepted, and the first that was refused after it.
     let mut lives: Vec<Life<'_>> = Vec::new();
     for refusal in &refusals {
@@ -433,7 +433,7 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
         let refused = refusals.partition_point(|(t, _)| *t < next_life) - refusals.partition_point(|(t, _)| *t < first);
         Some(Death {
             time: first,
-            packet: record.server_close_packet,
+            packet: record.server_close_packet(),
             closed: burst.len() as u32,
             reset: burst.iter().filter(|(_, r)| r.rst[1].get().is_some()).count() as u32,
             refused: refused as u32,

@@ -10,10 +10,10 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use super::carve_flows::Flows;
-use super::carve_veiled::{Masks, StandIn};
+use super::carve_redacted::{Masks, StandIn};
 use super::escape::{clean, clean_text};
 use super::model::{Finding, Report, Severity};
-use super::veil::Veil;
+use super::pseudonym::Pseudonyms;
 use crate::capture::{CaptureError, Limits, LinkType, Packet, Reader, Writer};
 use crate::frame::{Decoder, Frame, Limits as FrameLimits};
 use crate::time::Timestamp;
@@ -70,7 +70,12 @@ pub struct Written {
 ///
 /// # Errors
 /// When a capture cannot be read again or `path` cannot be written.
-pub fn carve(report: &Report, captures: &[PathBuf], path: &Path, veil: Option<&Veil>) -> Result<Written, CarveError> {
+pub fn carve(
+    report: &Report,
+    captures: &[PathBuf],
+    path: &Path,
+    veil: Option<&Pseudonyms>,
+) -> Result<Written, CarveError> {
     let told = told(report, veil);
     let flagged = report.findings.iter().zip(&told.findings).filter(|(f, _)| f.severity >= Severity::Warning);
     let mut by_capture: HashMap<&str, Vec<(&Finding, &Finding)>> = HashMap::new();
@@ -127,7 +132,7 @@ pub fn annotate(
     report: &Report,
     captures: &[PathBuf],
     path: &Path,
-    veil: Option<&Veil>,
+    veil: Option<&Pseudonyms>,
 ) -> Result<Written, CarveError> {
     let ([capture], [file]) = (report.captures.as_slice(), captures) else {
         return Err(CarveError::NotOne(report.captures.len()));
@@ -248,7 +253,7 @@ impl Output {
 }
 
 /// The report as comments tell it.
-fn told<'r>(report: &'r Report, veil: Option<&Veil>) -> Cow<'r, Report> {
+fn told<'r>(report: &'r Report, veil: Option<&Pseudonyms>) -> Cow<'r, Report> {
     veil.map_or(Cow::Borrowed(report), |v| Cow::Owned(super::redact::redacted(report, v)))
 }
 

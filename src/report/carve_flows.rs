@@ -4,9 +4,9 @@ use std::collections::{HashSet, VecDeque};
 use std::net::IpAddr;
 
 use super::carve::Kept;
-use super::carve_veiled::{Masks, StandIn};
+use super::carve_redacted::{Masks, StandIn};
 use super::model::Finding;
-use super::veil::Veil;
+use super::pseudonym::Pseudonyms;
 use crate::capture::Packet;
 use crate::frame::{Decoder, Frame, Limits, Segment, Skip};
 use crate::net::{Address, Endpoint};
@@ -27,7 +27,7 @@ pub(super) struct Flows<'v> {
 }
 
 /// What becomes of one packet.
-pub(super) struct Taken {
+pub(super) struct CarvedFlows {
     /// It belongs to a wanted flow.
     pub(super) wanted: bool,
     /// Earlier fragments of the datagram that it completes.
@@ -49,7 +49,7 @@ pub(super) fn pair(f: &Finding) -> Option<(Endpoint, Endpoint)> {
 
 impl<'v> Flows<'v> {
     /// Flows of these findings; with a veil their packets are made anew.
-    pub(super) fn of(findings: &[&Finding], veil: Option<&'v Veil>) -> Self {
+    pub(super) fn of(findings: &[&Finding], veil: Option<&'v Pseudonyms>) -> Self {
         Flows {
             wanted: findings.iter().filter_map(|f| pair(f)).map(|(a, b)| ordered(a, b)).collect(),
             masks: veil.map(|v| Masks::new(v, findings)),
@@ -60,8 +60,8 @@ impl<'v> Flows<'v> {
     }
 
     /// Looks at the next packet of the capture.
-    pub(super) fn take(&mut self, packet: &Packet<'_>) -> Taken {
-        let mut taken = Taken { wanted: false, fragments: Vec::new(), stand_in: None };
+    pub(super) fn take(&mut self, packet: &Packet<'_>) -> CarvedFlows {
+        let mut taken = CarvedFlows { wanted: false, fragments: Vec::new(), stand_in: None };
         match self.decoder.decode(packet) {
             Frame::Tcp(segment) if self.wanted.contains(&ordered(segment.src, segment.dst)) => {
                 taken.wanted = true;

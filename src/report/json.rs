@@ -57,7 +57,7 @@ struct Header<'a> {
 
 /// An object with its type before its own fields.
 #[derive(Serialize)]
-struct Line<'a, T> {
+struct TypedLine<'a, T> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(flatten)]
@@ -69,7 +69,7 @@ struct Line<'a, T> {
 /// # Errors
 /// Whatever `out` fails with, or that `body` is no object.
 pub fn write_line<T: Serialize>(out: &mut impl Write, kind: &str, body: &T) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, &Line { kind, body })?;
+    serde_json::to_writer(&mut *out, &TypedLine { kind, body })?;
     out.write_all(b"\n")
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::firewall;
+use super::liveness_lines;
 use super::markdown_text::{cell, code, md};
 use super::model::{Finding, Incident, IncidentKind, Report, Severity, Workload};
-use super::roll;
 use super::size::{self, Times, Zone};
 use super::table::{by_weight, claim, endpoint, headline, place, quiet, quoted};
 use super::view::{self, Part, triggers};
@@ -209,15 +209,19 @@ fn watched(lines: &mut Vec<String>, report: &Report) {
 
 /// What the jobs' own stores tell: who fell silent, which dumps were asked for.
 fn jobs(lines: &mut Vec<String>, report: &Report, times: &Times, most: usize) {
-    let told: Vec<(&super::model::Job, Vec<String>)> =
-        report.jobs.iter().map(|j| (j, roll::troubles(report, j, times))).filter(|(_, t)| !t.is_empty()).collect();
+    let told: Vec<(&super::model::Job, Vec<String>)> = report
+        .jobs
+        .iter()
+        .map(|j| (j, liveness_lines::troubles(report, j, times)))
+        .filter(|(_, t)| !t.is_empty())
+        .collect();
     for (job, troubles) in told.iter().take(most.min(2)) {
         let shown = most.min(4);
         let mut text: Vec<String> = troubles.iter().take(shown).map(|t| md(&t.replace(" #", " frame "))).collect();
         if troubles.len() > shown {
             text.push(format!("and {} more", troubles.len() - shown));
         }
-        lines.push(format!("**{}, by its own store.** {}.", md(&roll::title(report, job)), text.join("; ")));
+        lines.push(format!("**{}, by its own store.** {}.", md(&liveness_lines::title(report, job)), text.join("; ")));
     }
     more(lines, told.len(), most.min(2), "jobs with such signs");
 }

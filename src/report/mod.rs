@@ -2,21 +2,21 @@
 
 pub mod carve;
 mod carve_flows;
-mod carve_veiled;
+mod carve_redacted;
 pub mod csv;
 pub mod escape;
 mod firewall;
 pub mod html;
 pub mod json;
+mod liveness_lines;
 pub mod markdown;
 mod markdown_text;
 pub mod model;
+mod pseudonym;
 mod redact;
-mod roll;
 pub mod size;
 pub mod table;
-mod veil;
 mod view;
 
+pub use pseudonym::Pseudonyms;
 pub use redact::redacted;
-pub use veil::Veil;

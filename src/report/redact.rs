@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use super::model::Report;
-use super::veil::Veil;
+use super::pseudonym::Pseudonyms;
 
 /// How much of a message's bytes stays: the query type and one length or count, which the verdict rests on.
 pub(super) const KEPT_BYTES: usize = 9;
 
 /// The same report without names. Times, sizes, counts, packet numbers, ports and verdicts stay as they are; findings
 /// keep their ids, which are hashes.
-pub fn redacted(report: &Report, veil: &Veil) -> Report {
+pub fn redacted(report: &Report, veil: &Pseudonyms) -> Report {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     let mut add = |name| names.extend::<Option<&str>>(name);
     report.captures.iter().for_each(|c| add(c.host.as_deref()));
@@ -73,7 +73,7 @@ const FIXED: [&str; 20] = [
 const QUOTES: [(&str, &str); 3] = [(" [", "] to a store"), (" names \"", "\", no key"), (" was not understood: ", "")];
 
 /// Puts a token in the place of what a sentence quotes.
-fn contents_out(text: &str, veil: &Veil) -> String {
+fn contents_out(text: &str, veil: &Pseudonyms) -> String {
     QUOTES.iter().fold(text.to_string(), |text, (before, after)| {
         // What is quoted may hold the closing words itself, but nothing of ours follows that holds them.
         let Some((head, rest)) = text.split_once(before) else { return text };
@@ -84,7 +84,7 @@ fn contents_out(text: &str, veil: &Veil) -> String {
     })
 }
 
-fn walk(value: &mut serde_json::Value, field: Option<&str>, veil: &Veil) {
+fn walk(value: &mut serde_json::Value, field: Option<&str>, veil: &Pseudonyms) {
     match value {
         serde_json::Value::String(text) => match field {
             Some("bytes_hex" | "alternate_bytes_hex") => text.truncate(2 * KEPT_BYTES),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_sentences_quote_goes() {
-        let veil = Veil::default();
+        let veil = Pseudonyms::default();
         for text in [
             "The client sent HTTP [GET /secret] to a store] to a store. PyTorch 1.13 reads it so: GET",
             "SET names \"secret\", no key of secret\", no key of a store",

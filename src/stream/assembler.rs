@@ -8,11 +8,11 @@
 //! Work is logarithmic a segment, plus a term for each byte of it, in whatever order segments come.
 
 use super::conflict::{Pending, Verdict, difference};
-use super::cuts::Cuts;
 use super::event::{Event, GapCause, Piece, StreamCounters};
 use super::history::{History, Recent};
 use super::holes::Holes;
 use super::sequence::Anchor;
+use super::snaplen_cuts::Cuts;
 use super::{Chunk, PacketRef};
 use crate::time::Timestamp;
 

@@ -1,7 +1,7 @@
 //! The compact record that every flow gets, whatever its port.
 
 use crate::net::{Address, Endpoint};
-use crate::stream::PacketRef;
+use crate::stream::{CompactRef, PacketRef};
 use crate::time::Timestamp;
 
 /// How many bytes of each direction a record keeps.
@@ -100,11 +100,11 @@ fn join(w: [u64; 2]) -> Address {
 
 /// A time that may not have come: eight bytes instead of an `Option`'s sixteen, because there are millions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moment(i64);
+pub struct OptionalTime(i64);
 
-impl Moment {
+impl OptionalTime {
     /// It has not come.
-    pub const NEVER: Moment = Moment(i64::MIN);
+    pub const NEVER: OptionalTime = OptionalTime(i64::MIN);
 
     /// The time, if it came.
     pub fn get(self) -> Option<Timestamp> {
@@ -119,9 +119,9 @@ impl Moment {
     }
 }
 
-impl From<Timestamp> for Moment {
+impl From<Timestamp> for OptionalTime {
     fn from(t: Timestamp) -> Self {
-        Moment(t.0)
+        OptionalTime(t.0)
     }
 }
 
@@ -201,15 +201,16 @@ pub struct FlowRecord {
     /// Time of the first packet.
     pub first: Timestamp,
     /// First SYN.
-    pub syn: Moment,
+    pub syn: OptionalTime,
     /// First SYN-ACK.
-    pub syn_ack: Moment,
+    pub syn_ack: OptionalTime,
     /// First FIN each way.
-    pub fin: [Moment; 2],
+    pub fin: [OptionalTime; 2],
     /// First RST each way.
-    pub rst: [Moment; 2],
-    /// The packet with the server's first FIN or RST.
-    pub server_close_packet: PacketRef,
+    pub rst: [OptionalTime; 2],
+    /// The packet with each side's first FIN or RST, `[client's, server's]`. Of a client that has not closed: its first
+    /// packet after the SYN.
+    pub(crate) close_packets: [CompactRef; 2],
     /// First payload each way, while the flow is dismissed or after.
     pub(crate) heads: Option<Box<Heads>>,
 }
@@ -268,6 +269,17 @@ impl FlowRecord {
         earliest(self.fin[0].get(), self.rst[0].get())
     }
 
+    /// The packet with the first FIN or RST of the listener's side.
+    pub fn server_close_packet(&self) -> PacketRef {
+        self.close_packets[1].into()
+    }
+
+    /// The packet with the first FIN or RST of the client's side; while it has not closed, its first packet after the
+    /// SYN; `None` where it sent no more than the SYN.
+    pub fn client_packet(&self) -> Option<PacketRef> {
+        self.close_packets[0].is_set().then_some(self.close_packets[0].into())
+    }
+
     /// The first payload bytes each way.
     pub fn heads(&self) -> Option<&Heads> {
         self.heads.as_deref()
@@ -302,6 +314,7 @@ impl FlowRecord {
         self.bytes.swap(0, 1);
         self.fin.swap(0, 1);
         self.rst.swap(0, 1);
+        self.close_packets.swap(0, 1);
         if let Some(h) = &mut self.heads {
             h.bytes.swap(0, 1);
             h.first.swap(0, 1);

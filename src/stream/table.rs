@@ -6,8 +6,8 @@ use hashbrown::HashTable;
 
 use crate::frame::{Flags, Glance, Segment};
 use crate::net::Endpoint;
-use crate::stream::PacketRef;
-use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, Moment, SynMaker};
+use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
+use crate::stream::{CompactRef, PacketRef};
 use crate::time::Timestamp;
 
 /// The control bits that change a record's times.
@@ -129,6 +129,9 @@ impl FlowTable {
             record.packets[i] = record.packets[i].saturating_add(1);
             record.bytes[i] += u64::from(segment.wire_length);
             if segment.flags.0 & CONTROL == 0 {
+                if i == 0 && !record.close_packets[0].is_set() {
+                    record.close_packets[0] = packet.into();
+                }
                 return Found { flow, direction, state: record.state };
             }
             return self.control(flow, direction, segment, time, packet, key, hash, src_is_low);
@@ -148,8 +151,8 @@ impl FlowTable {
         let records = &self.records;
         let Some(&flow) = self.index.find(hash, |i| records[*i as usize].key == key) else { return false };
         let record = &mut self.records[flow as usize];
-        let unwanted =
-            record.state == FlowState::Dismissed || record.state == FlowState::Silent && glance.wire_length == 0;
+        let unwanted = record.state == FlowState::Dismissed
+            || record.state == FlowState::Silent && glance.wire_length == 0 && record.close_packets[0].is_set();
         if unwanted {
             let i = usize::from(src_is_low != record.client_is_low);
             record.last = record.last.max(time);
@@ -231,11 +234,11 @@ impl FlowTable {
             last: time,
             first_packet: packet,
             first: time,
-            syn: Moment::NEVER,
-            syn_ack: Moment::NEVER,
-            fin: [Moment::NEVER; 2],
-            rst: [Moment::NEVER; 2],
-            server_close_packet: PacketRef::default(),
+            syn: OptionalTime::NEVER,
+            syn_ack: OptionalTime::NEVER,
+            fin: [OptionalTime::NEVER; 2],
+            rst: [OptionalTime::NEVER; 2],
+            close_packets: [CompactRef::default(); 2],
             heads: None,
         };
         record.packets[direction.index()] = 1;
@@ -413,7 +416,7 @@ fn note_control(
         }
     }
     let i = direction.index();
-    let first_close = direction == Direction::ToClient && record.server_closed().is_none();
+    let first_close = record.fin[i].get().is_none() && record.rst[i].get().is_none();
     if flags.fin() {
         record.fin[i].first(time);
     }
@@ -421,7 +424,7 @@ fn note_control(
         record.rst[i].first(time);
     }
     if first_close && (flags.fin() || flags.rst()) {
-        record.server_close_packet = packet;
+        record.close_packets[i] = packet.into();
     }
     direction
 }
@@ -479,7 +482,7 @@ mod tests {
         assert_eq!((r.isn(Direction::ToServer), r.isn(Direction::ToClient)), (Some(9), Some(5)));
         assert_eq!((r.bytes, r.packets), ([3, 0], [2, 2]));
         assert_eq!(r.server_closed(), Some(at(4).0));
-        assert_eq!(r.server_close_packet.number, 4);
+        assert_eq!(r.server_close_packet().number, 4);
         assert!(r.accepted() && !r.refused());
     }
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use super::content_head::{self, Head, Stat};
 use super::error::WatchError;
-use super::head::{self, Head, Stat};
-use crate::analysis::{CONTINUES_NANOS, Intake, Options, capture_stem};
+use crate::analysis::{CONTINUES_NANOS, GrowingSet, Options, capture_stem};
 use crate::capture::{Limits, Reader};
 use crate::case::{self, CaptureRow, CaptureState, Case, new_set, save_batch, save_capture};
 use crate::time::Timestamp;
@@ -33,11 +33,11 @@ pub(super) enum Event {
 
 /// The captures of a case, and the engines of the sets that grow.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct CaptureIndex {
     pub(super) rows: BTreeMap<u32, CaptureRow>,
     /// Latest capture by path.
     by_path: HashMap<String, u32>,
-    intakes: BTreeMap<i64, Intake>,
+    intakes: BTreeMap<i64, GrowingSet>,
     pub(super) events: Vec<Event>,
     /// Files that begin as a capture does that lies elsewhere, and whether they are copies of it.
     copies: HashMap<(PathBuf, u32), ((Stat, Stat), bool)>,
@@ -56,9 +56,9 @@ struct Work {
     row: Option<u32>,
 }
 
-impl Shelf {
-    pub(super) fn load(case: &Case) -> Result<Shelf, WatchError> {
-        let mut shelf = Shelf::default();
+impl CaptureIndex {
+    pub(super) fn load(case: &Case) -> Result<CaptureIndex, WatchError> {
+        let mut shelf = CaptureIndex::default();
         for row in case.captures()? {
             shelf.by_path.insert(row.path.clone(), row.id);
             shelf.rows.insert(row.id, row);
@@ -101,7 +101,11 @@ impl Shelf {
             }
             if let Err(e) = self.take(case, options, &w, limits, stop) {
                 // What is in memory may be ahead of the case now.
-                *self = Shelf { events: std::mem::take(&mut self.events), packets: self.packets, ..Shelf::load(case)? };
+                *self = CaptureIndex {
+                    events: std::mem::take(&mut self.events),
+                    packets: self.packets,
+                    ..CaptureIndex::load(case)?
+                };
                 return Err(e);
             }
         }
@@ -168,7 +172,7 @@ impl Shelf {
         {
             return Ok(*copy);
         }
-        let copy = head::same_content(path, Path::new(&row.path))?;
+        let copy = content_head::same_content(path, Path::new(&row.path))?;
         self.copies.insert(key, (states, copy));
         Ok(copy)
     }
@@ -205,7 +209,7 @@ impl Shelf {
             }
         };
         if let std::collections::btree_map::Entry::Vacant(free) = self.intakes.entry(set) {
-            free.insert(Intake::new(options, &case.load_set(set)?));
+            free.insert(GrowingSet::new(options, &case.load_set(set)?));
         }
         let Some(intake) = self.intakes.get_mut(&set) else { return Ok(()) };
         let (already, mut consumed, mut fresh, mut ended) = (row.consumed, row.consumed, 0u64, None);
@@ -347,7 +351,7 @@ fn unchanged(path: &Path, head: &Head) -> bool {
     }
 }
 
-fn write(case: &mut Case, row: &mut CaptureRow, intake: &mut Intake) -> Result<(), WatchError> {
+fn write(case: &mut Case, row: &mut CaptureRow, intake: &mut GrowingSet) -> Result<(), WatchError> {
     let failed = |source| WatchError::Io { path: row.path.clone().into(), doing: "cannot pack segments", source };
     let batch = intake.take().map_err(failed)?;
     let doing = "cannot keep what was read";

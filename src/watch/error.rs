@@ -15,7 +15,7 @@ pub enum WatchError {
     Evidence(#[from] crate::evidence::EvidenceError),
     /// What evidence says of flags means nothing.
     #[error("evidence: {0}")]
-    Setup(String),
+    SiteFacts(String),
     /// Another process has the case.
     #[error("{}: another process is at work on this case{}", path.display(), pid.as_deref().map(|p| format!(" (process {p})")).unwrap_or_default())]
     Locked {

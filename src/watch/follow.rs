@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::captures::{Event, Shelf};
+use super::captures::{CaptureIndex, Event};
 use super::error::WatchError;
 use super::kernel;
 use super::logs;
+use super::news::{conclude, notice, told};
 use super::shipping::Shipper;
 use super::stall::stalls;
-use super::tell::{conclude, notice, told};
 use crate::alert::Alerts;
 use crate::analysis::{Analysis, Named, Options, survey};
-use crate::case::{Case, Limits, Told, Withheld};
+use crate::case::{Case, Delivered, Limits, Withheld};
 use crate::evidence::Segments;
 use crate::time::Timestamp;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// What is watched, and how.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ pub struct Pass {
     /// Bytes of captures that lie there and were not analyzed.
     pub lag: u64,
     /// What is new, or graver than before.
-    pub fresh: Vec<Told>,
+    pub fresh: Vec<Delivered>,
     /// All that the case tells, where it was looked at anew.
     pub analysis: Option<Analysis>,
     /// What went wrong, in words.
@@ -84,7 +84,7 @@ impl Pass {
     }
 
     /// Whether something that was told is no alert.
-    pub fn is_withheld(&self, told: &Told) -> bool {
+    pub fn is_withheld(&self, told: &Delivered) -> bool {
         self.withheld.contains_key(&(told.id.clone(), told.kind.to_string()))
     }
 
@@ -96,7 +96,7 @@ impl Pass {
 
 /// How many of `fresh` each entry withholds.
 pub fn withheld_counts<'a>(
-    fresh: &[Told],
+    fresh: &[Delivered],
     withheld: &'a BTreeMap<(String, String), Withheld>,
 ) -> Vec<(&'a Withheld, usize)> {
     let mut counts: BTreeMap<&str, (&Withheld, usize)> = BTreeMap::new();
@@ -113,7 +113,7 @@ pub struct Watcher {
     case: Case,
     options: Options,
     wish: Wish,
-    shelf: Shelf,
+    shelf: CaptureIndex,
     shipper: Option<Shipper>,
     /// The last pass let something go.
     room_made: bool,
@@ -127,7 +127,7 @@ impl Watcher {
     /// # Errors
     /// The case's.
     pub fn new(case: Case, options: Options, wish: Wish) -> Result<Watcher, WatchError> {
-        let shelf = Shelf::load(&case)?;
+        let shelf = CaptureIndex::load(&case)?;
         let mut case = case;
         let shipper = wish.evidence.clone().map(|s| Shipper::new(s, &mut case)).transpose()?;
         Ok(Watcher { case, options, wish, shelf, shipper, room_made: false, not_before: None })
@@ -212,7 +212,7 @@ impl Watcher {
         self.room_made = !pruned.is_nothing();
         if self.room_made {
             let full = self.shelf.full;
-            self.shelf = Shelf::load(&self.case)?;
+            self.shelf = CaptureIndex::load(&self.case)?;
             self.shelf.full = full;
         }
         Ok(pass)
@@ -254,7 +254,7 @@ impl Watcher {
         Ok(pass)
     }
 
-    fn say(&self, event: Event, now: Timestamp, pass: &mut Pass, notices: &mut Vec<Told>) {
+    fn say(&self, event: Event, now: Timestamp, pass: &mut Pass, notices: &mut Vec<Delivered>) {
         let deliver = self.wish.alerts.is_any();
         let (rule, path, key, text) = match event {
             Event::Overwritten(path) => {

@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use super::content_head::{Head, Stat};
 use super::error::WatchError;
-use super::head::{Head, Stat};
 use crate::analysis::Named;
 use crate::capture::{Limits, unpacked};
 use crate::case::{Case, LogRow, save_log};

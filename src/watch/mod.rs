@@ -1,22 +1,22 @@
 //! A directory that a capturing program rotates through, read pass by pass into a case.
 
 mod captures;
+mod content_head;
 mod error;
 mod follow;
-mod head;
+mod ingest;
 mod kernel;
 mod lock;
 mod logs;
 mod machine;
+mod news;
 mod shipping;
 mod stall;
-mod taken;
-mod tell;
 mod writers;
 
 pub use crate::alert::Alerts;
 pub use error::WatchError;
 pub use follow::{Pass, Watcher, Wish, withheld_counts};
+pub use ingest::{Central, Ingested, evidence_of};
 pub use lock::Lock;
-pub use taken::{Central, Taken, evidence_of};
-pub use tell::{conclude, told};
+pub use news::{conclude, told};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::captures::Shelf;
-use super::head::Stat;
+use super::captures::CaptureIndex;
+use super::content_head::Stat;
 use super::writers::{Writer, writer_of};
 use crate::analysis::{Survey, capture_stem};
 use crate::time::Timestamp;
@@ -22,7 +22,7 @@ pub(super) struct Stall {
 }
 
 /// The newest file of each name that has gained nothing for `limit` seconds.
-pub(super) fn stalls(shelf: &Shelf, found: &Survey, limit: f64, now: Timestamp) -> Vec<Stall> {
+pub(super) fn stalls(shelf: &CaptureIndex, found: &Survey, limit: f64, now: Timestamp) -> Vec<Stall> {
     let mut newest: BTreeMap<(PathBuf, String), (i64, &Path, Stat)> = BTreeMap::new();
     let stems: BTreeSet<(PathBuf, String)> = found.captures.iter().map(|p| capture_stem(p)).collect();
     // Files of other programs are empty too.

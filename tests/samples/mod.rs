@@ -291,7 +291,7 @@ pub(crate) fn full() -> Report {
         }],
         timeline: vec![Moment {
             time: Some(at(1.0)),
-            kind: Turn::FellSilent,
+            kind: JobEvent::FellSilent,
             host: text(),
             address: text(),
             text: "text".into(),

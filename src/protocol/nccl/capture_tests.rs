@@ -1,6 +1,6 @@
 //! Real traffic of real libraries; what it holds is recorded in `testdata/nccl/truth.json`.
 
-use super::trial::{Seen, capture, decoding, events, truth, truth_listeners};
+use super::test_support::{Seen, capture, decoding, events, truth, truth_listeners};
 use super::*;
 
 const CLEAN: &[&str] = &[
@@ -133,7 +133,7 @@ fn the_order_of_arrival_does_not_matter() {
 #[test]
 fn no_listener_is_invented_in_other_traffic() {
     for dir in ["scans", "incident-torch1.13", "gloo", "api"] {
-        for entry in std::fs::read_dir(trial::path(dir)).unwrap().flatten() {
+        for entry in std::fs::read_dir(test_support::path(dir)).unwrap().flatten() {
             let name = entry.path();
             if name.extension().is_some_and(|e| e == "pcap") {
                 let n = network(&capture(name.to_str().unwrap()), &Knowledge::default());

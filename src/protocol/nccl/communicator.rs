@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::network::{Flow, Listener};
+use super::network::{Flow, NcclListener};
 use super::role::Role;
 use super::version::Versions;
 use crate::net::Endpoint;
@@ -45,10 +45,12 @@ pub struct Communicator {
     pub ranks: Vec<Rank>,
     /// Check-ins of a rank that had checked in already.
     pub duplicates: Vec<Rank>,
-    /// Ranks that never did, the first 1024.
+    /// Ranks of which no check-in was seen, the first 1024.
     pub missing: Vec<i32>,
     /// How many.
     pub missing_count: u64,
+    /// Whether every rank checked in: each was seen to, or what the root and the ring said proves it.
+    pub complete: bool,
     /// Of the ranks that checked in: how many got the root's reply.
     pub answered: u64,
     /// When the last ring listener was connected to by its neighbour, if all were.
@@ -62,7 +64,7 @@ pub struct Communicator {
 impl Communicator {
     /// Whether every rank checked in.
     pub fn is_complete(&self) -> bool {
-        self.missing_count == 0 && self.nranks > 0
+        self.complete
     }
 
     /// Whether the root did its work, as far as the ranks that were seen tell: a rank on the root's own host checks
@@ -75,13 +77,15 @@ impl Communicator {
 struct At {
     rank: Rank,
     nranks: i32,
-    iroot: i32,
+    roots: (i32, i32),
+    /// When its connection was opened.
+    opened: Timestamp,
     root: Endpoint,
     magic: Option<u64>,
     versions: Versions,
 }
 
-pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoint, Listener>) -> Vec<Communicator> {
+pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoint, NcclListener>) -> Vec<Communicator> {
     // Without a magic the root's endpoint tells communicators apart.
     let mut groups: BTreeMap<(Option<u64>, Option<Endpoint>), Vec<At>> = BTreeMap::new();
     for flow in flows {
@@ -102,7 +106,8 @@ pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoin
         let at = At {
             rank,
             nranks: c.nranks,
-            iroot: c.roots.map_or(0, |r| r.0),
+            roots: c.roots.unwrap_or((0, 1)),
+            opened: record.first,
             root,
             magic: f.magic(),
             versions: c.versions,
@@ -111,17 +116,40 @@ pub(super) fn communicators(flows: &[Flow<'_>], listeners: &mut BTreeMap<Endpoin
         let own = f.magic().filter(|m| *m != super::COMM_ID_MAGIC);
         groups.entry((own, own.is_none().then_some(root))).or_default().push(at);
     }
-    let first = first_frames(flows);
-    let mut all: Vec<Communicator> = joined(groups).into_iter().map(|g| communicator(g, &first, listeners)).collect();
+    let told = Told::of(flows);
+    let mut all: Vec<Communicator> = joined(groups).into_iter().map(|g| communicator(g, &told, listeners)).collect();
+    // Of strays that no rank followed there is nothing to tell.
+    all.retain(|c| !c.ranks.is_empty());
     all.sort_by_key(|c| (c.since, c.magic, c.roots.clone()));
     all
 }
 
-/// Several roots of one communicator: a rank at the boundary checks in at two of them with one ring listener.
+/// Several roots of one communicator (2.23 and later): a rank at the boundary checks in at two of them with one ring
+/// listener. One root serves one communicator after the other where its port is fixed.
 fn joined(groups: BTreeMap<(Option<u64>, Option<Endpoint>), Vec<At>>) -> Vec<Vec<At>> {
     let mut out: Vec<Vec<At>> = Vec::new();
     let mut place: BTreeMap<Endpoint, usize> = BTreeMap::new();
-    for (_, group) in groups {
+    for ((magic, _), mut group) in groups {
+        if group.iter().all(|a| a.roots.1 <= 1) {
+            if magic.is_some() {
+                out.push(group);
+                continue;
+            }
+            group.sort_by_key(|a| (a.rank.time, a.rank.packet));
+            let mut ranks: BTreeSet<i32> = BTreeSet::new();
+            let mut current: Vec<At> = Vec::new();
+            for at in group {
+                let full = current.first().is_some_and(|f| i64::from(f.nranks) == ranks.len() as i64);
+                if full && current.last().is_some_and(|l| l.rank.time < at.opened) {
+                    out.push(std::mem::take(&mut current));
+                    ranks.clear();
+                }
+                ranks.insert(at.rank.rank);
+                current.push(at);
+            }
+            out.push(current);
+            continue;
+        }
         let rings: BTreeSet<Endpoint> = group.iter().filter_map(|a| a.rank.ring).collect();
         let joins = rings.iter().find_map(|r| place.get(r).copied());
         let index = joins.unwrap_or(out.len());
@@ -134,12 +162,54 @@ fn joined(groups: BTreeMap<(Option<u64>, Option<Endpoint>), Vec<At>>) -> Vec<Vec
     out
 }
 
-fn communicator(
-    mut group: Vec<At>,
-    first: &BTreeMap<Endpoint, Timestamp>,
-    listeners: &mut BTreeMap<Endpoint, Listener>,
-) -> Communicator {
-    group.sort_by_key(|a| (a.iroot, a.rank.time, a.rank.packet));
+/// What connections other than check-ins say of communicators, by the listener that they went to.
+#[derive(Default)]
+struct Told {
+    /// When each listener first got a frame that is no peer's.
+    first: BTreeMap<Endpoint, Timestamp>,
+    /// The ring listener that the root's reply names.
+    replies: BTreeMap<Endpoint, Option<Endpoint>>,
+    /// How many ranks' addresses a ring connection carried.
+    ring: BTreeMap<Endpoint, usize>,
+}
+
+impl Told {
+    fn of(flows: &[Flow<'_>]) -> Self {
+        let mut told = Told::default();
+        for (server, f) in flows.iter().filter_map(|f| Some((f.record.server(), f.facts?))) {
+            if let Some((_, place)) = f.first_frame.filter(|_| f.peer.is_none()) {
+                let t = told.first.entry(server).or_insert(place.time);
+                *t = place.time.min(*t);
+            }
+            if let Some((next, _)) = f.reply {
+                told.replies.entry(server).or_insert(next);
+            }
+            let peers: BTreeSet<Endpoint> = f.slots.iter().filter_map(|s| s.peer).collect();
+            // Up to 2.22 first all peer listeners pass, then all proxies.
+            let ranks = peers.len().max(f.ring_addresses.len() / 2);
+            let most = told.ring.entry(server).or_default();
+            *most = ranks.max(*most);
+        }
+        told
+    }
+
+    /// Whether every rank checked in, as far as replies and the ring prove it.
+    fn proves(&self, ranks: &BTreeMap<i32, Rank>, nranks: i32, versions: Versions) -> bool {
+        let answered: Vec<&Rank> =
+            ranks.values().filter(|r| r.reply.is_some_and(|e| self.replies.contains_key(&e))).collect();
+        // Up to 2.22 the root answers nobody before all have come; later a rank when its successor has come too.
+        let by_first = versions.until.0 < 22300 && !answered.is_empty();
+        let mut known: BTreeSet<i32> = ranks.keys().copied().collect();
+        known.extend(answered.iter().map(|r| (r.rank + 1) % nranks.max(1)));
+        // In an all-gather the addresses of all others pass through every connection of the ring.
+        let others = usize::try_from(nranks).unwrap_or(usize::MAX).saturating_sub(1).max(1);
+        let by_ring = ranks.values().filter_map(|r| self.ring.get(&r.ring?)).any(|n| *n >= others);
+        nranks > 0 && (by_first || by_ring || i64::try_from(known.len()).is_ok_and(|n| n == i64::from(nranks)))
+    }
+}
+
+fn communicator(mut group: Vec<At>, told: &Told, listeners: &mut BTreeMap<Endpoint, NcclListener>) -> Communicator {
+    group.sort_by_key(|a| (a.roots.0, a.rank.time, a.rank.packet));
     let mut sizes: BTreeMap<i32, u32> = BTreeMap::new();
     for a in &group {
         *sizes.entry(a.nranks).or_default() += 1;
@@ -176,9 +246,10 @@ fn communicator(
             (l.magic, l.group) = (magic, magic);
         }
     }
-    let ring_closed = ring_closed(&ranks, nranks, first);
+    let ring_closed = ring_closed(&ranks, nranks, &told.first);
     let replies = ranks.values().filter_map(|r| r.reply);
-    let answered = replies.filter(|r| first.contains_key(r)).count() as u64;
+    let answered = replies.filter(|r| told.first.contains_key(r)).count() as u64;
+    let complete = told.proves(&ranks, nranks, versions);
     let since = group.iter().map(|a| a.rank.time).min().unwrap_or_default();
     Communicator {
         magic,
@@ -189,24 +260,12 @@ fn communicator(
         duplicates,
         missing,
         missing_count,
+        complete,
         answered,
         ring_closed,
         versions,
         since,
     }
-}
-
-/// When each listener first got a frame that is no peer's.
-fn first_frames(flows: &[Flow<'_>]) -> BTreeMap<Endpoint, Timestamp> {
-    let mut first: BTreeMap<Endpoint, Timestamp> = BTreeMap::new();
-    for flow in flows {
-        let frame = flow.facts.filter(|f| f.peer.is_none()).and_then(|f| f.first_frame);
-        if let Some((_, place)) = frame {
-            let t = first.entry(flow.record.server()).or_insert(place.time);
-            *t = place.time.min(*t);
-        }
-    }
-    first
 }
 
 /// Every rank's ring listener got its neighbour's connection, with at least one frame.

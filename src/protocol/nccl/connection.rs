@@ -2,11 +2,11 @@
 
 use super::event::{Event, Fault, Place};
 use super::frames::Frames;
-use super::intake::{Intake, Machine, Need};
+use super::piece_buffer::{Machine, Need, PieceBuffer};
 use super::proxy::{Proxy, Replies, Requests};
 use super::ras::Ras;
 use super::version::Versions;
-use super::wire::{SOCKET_MAGIC, SocketType, u32_at};
+use super::wire::{SOCKET_MAGIC, SocketType, begins_as_ras_client, u32_at};
 use crate::stream::{Chunk, Direction, PacketRef};
 use crate::time::Timestamp;
 
@@ -77,9 +77,9 @@ struct Early {
 /// The decoder of one connection. Feed it both streams in the order in which packets were seen; where chunks are
 /// cut does not matter. Memory: some 5 KiB at most; nothing is allocated by a number from the wire.
 #[derive(Debug)]
-pub struct Connection {
-    client: Intake,
-    server: Intake,
+pub struct NcclConnection {
+    client: PieceBuffer,
+    server: PieceBuffer,
     asks: Client,
     answers: Server,
     shared: Shared,
@@ -87,12 +87,12 @@ pub struct Connection {
     early_bytes: usize,
 }
 
-impl Connection {
+impl NcclConnection {
     /// A connection from its first byte on.
     pub fn new(framing: Framing) -> Self {
-        Connection {
-            client: Intake::new(Direction::ToServer),
-            server: Intake::new(Direction::ToClient),
+        NcclConnection {
+            client: PieceBuffer::new(Direction::ToServer),
+            server: PieceBuffer::new(Direction::ToClient),
             asks: Client::Start(framing),
             answers: Server::Waiting,
             shared: Shared::default(),
@@ -103,7 +103,7 @@ impl Connection {
 
     /// A connection whose beginning the capture does not hold: nothing in it can be told apart.
     pub fn joined_midstream() -> Self {
-        Connection { asks: Client::Lost, answers: Server::Lost, ..Connection::new(Framing::Auto) }
+        NcclConnection { asks: Client::Lost, answers: Server::Lost, ..NcclConnection::new(Framing::Auto) }
     }
 
     /// Bytes of the client's stream. Bytes before what was already fed are dropped; a hole counts as a gap.
@@ -214,15 +214,10 @@ impl Connection {
     }
 }
 
-/// The words that a RAS text client begins with, any case.
-fn is_text(first: &[u8]) -> bool {
-    [b"CLIE", b"TIME", b"STAT", b"VERB", b"SET ", b"MONI"].iter().any(|w| first.eq_ignore_ascii_case(*w))
-}
-
 impl Client {
     fn start(framing: Framing, first: &[u8], place: Place, out: &mut dyn FnMut(Event)) -> Client {
         let word = u32_at(first, 0).unwrap_or(0);
-        if framing == Framing::Auto && is_text(first) {
+        if framing == Framing::Auto && begins_as_ras_client(first) != Some(false) {
             return Client::Text;
         }
         let bare = framing == Framing::Bare || framing == Framing::Auto && word <= SMALL;

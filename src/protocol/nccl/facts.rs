@@ -2,8 +2,8 @@
 
 use super::event::{CheckIn, Event, Fault, Place, Purpose, RingSlot};
 use super::version::Versions;
-use super::wire::{HANDSHAKE_BYTES, SOCKET_MAGIC, SocketType};
-use super::{Connection, Framing};
+use super::wire::{HANDSHAKE_BYTES, SOCKET_MAGIC, SocketType, begins_as_ras_client};
+use super::{Framing, NcclConnection};
 use crate::net::Endpoint;
 use crate::stream::{Chunk, Direction};
 
@@ -76,6 +76,8 @@ pub struct Facts {
     pub ras_addresses: Vec<Endpoint>,
     /// Lines of a RAS text client and of its answer.
     pub text: [u64; 2],
+    /// Commands that RAS has for text clients.
+    pub ras_commands: u64,
     /// Whether the listener answered as a RAS text server does.
     pub ras_server: bool,
     /// Faults; the first few.
@@ -92,6 +94,8 @@ pub struct Facts {
     pub bytes: [u64; 2],
     /// The client's first bytes.
     pub head: Vec<u8>,
+    /// Where each of the pieces begins that `head` came in.
+    pub pieces: Vec<Place>,
     /// Places of the client's first and last bytes.
     pub client: Option<(Place, Place)>,
     /// Bytes are missing.
@@ -145,6 +149,9 @@ impl Facts {
             Event::RasText { direction, line, .. } => {
                 self.text[direction.index()] += 1;
                 self.ras_server |= direction == Direction::ToClient && is_ras_answer(&line);
+                let command = direction == Direction::ToServer
+                    && begins_as_ras_client(&[&line[..], b"\n"].concat()) == Some(true);
+                self.ras_commands += u64::from(command);
             }
             Event::Malformed { direction, fault, place } => {
                 self.fault_count += 1;
@@ -185,6 +192,23 @@ impl Facts {
         self.handshake.filter(|(_, kind, _)| !matches!(kind, SocketType::Other(_))).map(|(magic, ..)| magic)
     }
 
+    /// The piece of the client's first bytes that made the first `end` of them whole: where it begins, and its bytes
+    /// from there on. Of more than were kept: `None`.
+    pub fn piece(&self, end: u64) -> Option<(Place, &[u8])> {
+        if end == 0 || end > self.head.len() as u64 {
+            return None;
+        }
+        let at = self.pieces.partition_point(|p| p.offset < end).checked_sub(1)?;
+        let place = *self.pieces.get(at)?;
+        let until = self.pieces.get(at + 1).map_or(self.head.len() as u64, |p| p.offset);
+        Some((place, self.head.get(place.offset as usize..until as usize)?))
+    }
+
+    /// Whether the client's first eight bytes are this magic.
+    pub fn begins_with(&self, magic: Option<u64>) -> bool {
+        self.head.get(..8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes) == magic
+    }
+
     /// Whether all of it reads as NCCL's protocol: something was recognised and nothing is wrong.
     pub fn is_clean(&self) -> bool {
         let known = self.check_in.is_some_and(|(c, _)| c.ring.is_some())
@@ -201,14 +225,14 @@ impl Facts {
 /// The decoder of one connection, and what it has found.
 #[derive(Debug)]
 pub struct Decoding {
-    connection: Connection,
+    connection: NcclConnection,
     facts: Facts,
 }
 
 impl Decoding {
     /// A connection of which nothing was read yet. `midstream`: it began before the capture.
     pub fn new(framing: Framing, midstream: bool) -> Self {
-        let connection = if midstream { Connection::joined_midstream() } else { Connection::new(framing) };
+        let connection = if midstream { NcclConnection::joined_midstream() } else { NcclConnection::new(framing) };
         Decoding { connection, facts: Facts::default() }
     }
 
@@ -218,7 +242,8 @@ impl Decoding {
         facts.bytes[direction.index()] += chunk.bytes.len() as u64;
         match direction {
             Direction::ToServer => {
-                if facts.head.len() as u64 == chunk.offset {
+                if facts.head.len() as u64 == chunk.offset && facts.head.len() < HEAD {
+                    facts.pieces.push(Place::of(chunk, chunk.offset));
                     let room = HEAD.saturating_sub(facts.head.len());
                     facts.head.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));
                 }
@@ -266,5 +291,5 @@ impl Decoding {
 }
 
 fn is_ras_answer(line: &[u8]) -> bool {
-    line.starts_with(b"SERVER PROTOCOL") || line.starts_with(b"ERROR: Unknown command")
+    [&b"SERVER PROTOCOL"[..], b"ERROR: Unknown command", b"NCCL version "].iter().any(|w| line.starts_with(w))
 }

@@ -23,7 +23,7 @@ pub enum Outcome {
 
 /// What became of a root.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Fate {
+pub struct RootFate {
     /// How it ended.
     pub outcome: Outcome,
     /// The first sign of its end.
@@ -45,7 +45,7 @@ pub(super) fn fate(
     own: &[&Flow<'_>],
     strays: &[Stray<'_>],
     communicator: Option<&Communicator>,
-) -> Fate {
+) -> RootFate {
     let accepts: Vec<Timestamp> = flows.iter().filter(|f| f.record.accepted()).map(|f| f.record.first).collect();
     let since = accepts.iter().min().copied().unwrap_or(Timestamp::MIN);
     let done = communicator.is_some_and(|c| c.is_served() && c.duplicates.is_empty() && c.other_nranks.is_empty());
@@ -53,7 +53,7 @@ pub(super) fn fate(
     let unread = own.iter().filter(|f| f.record.fin[1].get().is_none()).filter_map(|f| f.record.rst[1].get());
     let reset = unread.min();
     if done && reset.is_none() {
-        return Fate {
+        return RootFate {
             outcome: Outcome::Completed,
             at: None,
             sign: "its ranks checked in and were answered".to_string(),
@@ -63,7 +63,13 @@ pub(super) fn fate(
     }
     let refusal = flows.iter().filter(|f| f.record.refused() && f.record.first >= since).map(|f| f.record.first).min();
     let Some(at) = [refusal, reset].into_iter().flatten().min() else {
-        return Fate { outcome: Outcome::Alive, at: None, sign: "no sign of its end".to_string(), since, cause: None };
+        return RootFate {
+            outcome: Outcome::Alive,
+            at: None,
+            sign: "no sign of its end".to_string(),
+            since,
+            cause: None,
+        };
     };
     let sign = if Some(at) == refusal {
         format!("from {} on it refused connections", super::judge::clock(at))
@@ -85,5 +91,5 @@ pub(super) fn fate(
         Some(_) => Outcome::Died,
         None => Outcome::Gone,
     };
-    Fate { outcome, at: Some(at), sign, since, cause }
+    RootFate { outcome, at: Some(at), sign, since, cause }
 }

@@ -3,7 +3,8 @@
 use super::layout::MAX_RANKS;
 use super::role::Role;
 use super::wire::{
-    ADDRESS_BYTES, COMM_ID_MAGIC, HANDSHAKE_BYTES, SOCKET_MAGIC, address_at, address_is_clean, i32_at, u64_at,
+    ADDRESS_BYTES, COMM_ID_MAGIC, HANDSHAKE_BYTES, SOCKET_MAGIC, address_at, address_is_clean, begins_as_ras_client,
+    i32_at, u64_at,
 };
 
 /// What the first bytes of a client allow.
@@ -47,6 +48,11 @@ pub fn first_bytes(client: &[u8]) -> FirstBytes {
     match bare(client) {
         No => {}
         other => return other,
+    }
+    match begins_as_ras_client(client) {
+        Some(true) => return Nccl { role: Role::Ras, certain: false },
+        None => return NotEnoughBytes,
+        Some(false) => {}
     }
     if client.len() < HANDSHAKE_BYTES {
         return partial(client, NotEnoughBytes);
@@ -137,7 +143,7 @@ fn proxy(body: &[u8]) -> FirstBytes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::capture;
+    use super::super::test_support::capture;
     use super::*;
 
     #[test]
@@ -174,7 +180,7 @@ mod tests {
     #[test]
     fn other_traffic_is_not_taken_for_it() {
         for dir in ["scans", "incident-torch1.13", "gloo", "api", "torchrun"] {
-            for entry in std::fs::read_dir(super::super::trial::path(dir)).unwrap().flatten() {
+            for entry in std::fs::read_dir(super::super::test_support::path(dir)).unwrap().flatten() {
                 let name = entry.path();
                 if name.extension().is_none_or(|e| e != "pcap") {
                     continue;

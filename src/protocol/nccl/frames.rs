@@ -1,8 +1,8 @@
 //! Frames of the bootstrap: an i32 size, then as many bytes. The first ones say what kind of connection it is.
 
 use super::event::{Event, Fault, Place, Purpose};
-use super::intake::Need;
 use super::layout::{check_in, check_in_faults, ring_slot, slot_versions};
+use super::piece_buffer::Need;
 use super::version::Versions;
 use super::wire::{MAX_FRAME, address_at, i32_at};
 use crate::net::Endpoint;
@@ -60,7 +60,7 @@ impl Frames {
         }
     }
 
-    /// Whether the body is looked at; none of these sizes is above [`super::intake::Intake::HELD`].
+    /// Whether the body is looked at; none of these sizes is above [`super::piece_buffer::PieceBuffer::HELD`].
     fn wanted(&self, size: i32) -> bool {
         match self.kind {
             Kind::New => matches!(size, 4 | 8 | 28 | 64 | 104 | 120 | 128 | 136 | 172 | 176),

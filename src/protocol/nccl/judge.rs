@@ -4,20 +4,72 @@ use std::collections::BTreeMap;
 
 use super::Purpose;
 use super::communicator::Communicator;
-use super::deed::{Deed, Standing, closed, standing};
 use super::facts::Facts;
-use super::fate::{Fate, Outcome, fate};
-use super::network::{Flow, Listener};
+use super::fate::{Outcome, RootFate, fate};
+use super::misbehaviour::{Cut, Misbehaviour, Standing, first_close, standing};
+use super::network::{Flow, LearnedFrom, NcclListener};
 use super::role::Role;
 use super::verdict::{Effect, Verdict, fixed_in, verdict};
 use super::version::{Version, Versions};
+use super::wire::HANDSHAKE_BYTES;
 use crate::net::{Address, Endpoint};
-use crate::stream::PacketRef;
+use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// Strays that are judged one by one; a flood adds nothing.
 const JUDGED: usize = 4096;
+
+/// The packet that carries what is said of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// When it was seen.
+    pub time: Timestamp,
+    /// The packet.
+    pub packet: PacketRef,
+    /// The bytes of the client that it carries, where these are what is wrong.
+    pub bytes: Vec<u8>,
+    /// Their offset in the client's stream.
+    pub offset: u64,
+}
+
+impl Shown {
+    fn at(time: Timestamp, packet: PacketRef) -> Self {
+        Shown { time, packet, bytes: Vec::new(), offset: 0 }
+    }
+
+    /// The end of a connection; of one that nobody closed, the client's first packet after its SYN.
+    fn end(flow: &Flow<'_>) -> Self {
+        let record = flow.record;
+        match first_close(record) {
+            Some(close) => Shown::at(close.time, close.packet),
+            None => {
+                let alone = record.packets == [2, 1];
+                let time = record.syn_ack.get().filter(|_| !alone).unwrap_or(record.last);
+                Shown::at(time, record.client_packet().unwrap_or(record.first_packet))
+            }
+        }
+    }
+
+    /// What shows a deed: the bytes, where some came, else the end.
+    fn of(flow: &Flow<'_>, deed: Misbehaviour) -> Self {
+        let by_bytes = || {
+            let f = flow.facts?;
+            let fault = |wanted| f.faults.iter().find(|(_, fault, _)| *fault == wanted).map(|(.., place)| *place);
+            let told = match deed {
+                Misbehaviour::Malformed(wanted) => fault(wanted).or(f.first_frame.map(|(_, place)| place)),
+                _ => None,
+            };
+            let end = match told.and_then(|t| f.pieces.iter().find(|p| p.packet == t.packet)) {
+                Some(piece) => piece.offset + 1,
+                None => deed.shown_by(f.bytes[0]),
+            };
+            let (place, bytes) = f.piece(end)?;
+            Some(Shown { time: place.time, packet: place.packet, bytes: bytes.to_vec(), offset: place.offset })
+        };
+        by_bytes().unwrap_or_else(|| Shown::end(flow))
+    }
+}
 
 /// What follows from the connections of a listener.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,18 +78,18 @@ pub struct Conclusion {
     pub rule: &'static str,
     /// How bad it is.
     pub severity: Severity,
-    /// When.
-    pub time: Timestamp,
+    /// The packet to look at.
+    pub shown: Shown,
     /// When what it led to was seen: the first sign of a root's end, the connection that failed.
     pub failed: Option<Timestamp>,
-    /// The packet to look at.
-    pub packet: Option<PacketRef>,
     /// Others that show what followed.
     pub also: Vec<PacketRef>,
-    /// The first bytes that came, where these are what is wrong, and how many came in all.
+    /// The first bytes of a stranger.
     pub sent: Vec<u8>,
     /// How many bytes came in all.
     pub sent_bytes: u64,
+    /// Initial sequence number of the connection, 0 where it is not known.
+    pub sequence: u32,
     /// Who did it.
     pub source: Endpoint,
     /// To whom.
@@ -52,29 +104,61 @@ pub struct Conclusion {
     pub evidence: Vec<String>,
 }
 
+impl Conclusion {
+    fn new(rule: &'static str, severity: Severity, flow: &Flow<'_>, shown: Shown, explanation: String) -> Self {
+        let record = flow.record;
+        Conclusion {
+            rule,
+            severity,
+            shown,
+            failed: None,
+            also: Vec::new(),
+            sent: Vec::new(),
+            sent_bytes: 0,
+            sequence: record.isn(Direction::ToServer).unwrap_or(0),
+            source: record.client(),
+            target: record.server(),
+            effect: None,
+            occurrences: 1,
+            explanation,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// Of a stray, with its bytes and its effect.
+    fn of_stray(rule: &'static str, severity: Severity, stray: &Stray<'_>, explanation: String) -> Self {
+        Conclusion {
+            sent: stray.sent(),
+            sent_bytes: stray.flow.record.bytes[0],
+            effect: Some(stray.worst()),
+            ..Conclusion::new(rule, severity, stray.flow, stray.shown.clone(), explanation)
+        }
+    }
+}
+
 /// All of it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Judgement {
     /// In order of time.
     pub conclusions: Vec<Conclusion>,
     /// Of a root: what became of it.
-    pub fate: Option<Fate>,
+    pub fate: Option<RootFate>,
 }
 
 /// A connection that is none of NCCL's own, with what the releases do about it.
 pub(super) struct Stray<'a> {
     pub(super) flow: &'a Flow<'a>,
-    pub(super) deed: Deed,
+    pub(super) deed: Misbehaviour,
     pub(super) verdicts: Vec<(Version, Verdict)>,
-    /// When it takes effect.
+    /// When it takes effect: at its last byte, or when it closes.
     pub(super) time: Timestamp,
-    pub(super) packet: PacketRef,
+    pub(super) shown: Shown,
 }
 
 impl Stray<'_> {
     /// The first bytes that came; none of ranks that quarrel, whose bytes are NCCL's own.
     fn sent(&self) -> Vec<u8> {
-        let quarrel = matches!(self.deed, Deed::Disagrees { .. } | Deed::Duplicate(_));
+        let quarrel = matches!(self.deed, Misbehaviour::Disagrees { .. } | Misbehaviour::Duplicate(_));
         self.flow.facts.filter(|_| !quarrel).map_or_else(Vec::new, |f| f.head.clone())
     }
 
@@ -87,7 +171,7 @@ impl Stray<'_> {
     }
 
     /// `what the bootstrap root does, by release: NCCL 2.16.2–2.26.2: fails; NCCL 2.27.3: …; fixed in 2.27.3`.
-    fn by_release(&self, listener: &Listener) -> String {
+    fn by_release(&self, listener: &NcclListener) -> String {
         let mut runs: Vec<(Effect, Version, Version)> = Vec::new();
         for (version, v) in &self.verdicts {
             match runs.last_mut() {
@@ -106,20 +190,19 @@ impl Stray<'_> {
             .iter()
             .find_map(|(v, w)| fixed_in(listener.role.unwrap_or(Role::Root), *v, w.effect, head, magic));
         let fix = fix.map_or_else(String::new, |f| format!("; fixed in {f}"));
-        let role = listener.role.map_or("possible bootstrap root", Role::name);
-        format!("what the {role} does, by release: {}{fix}", texts.join("; "))
+        format!("what the {} does, by release: {}{fix}", listener.name(), texts.join("; "))
     }
 
-    fn magic(&self, listener: &Listener) -> u64 {
+    fn magic(&self, listener: &NcclListener) -> u64 {
         right_magic(listener, self.flow.facts, self.deed)
     }
 }
 
 /// The magic that counts as right: the listener's; unknown, the one that a well-formed handshake carries, or eight
 /// bytes that were followed by nothing.
-fn right_magic(listener: &Listener, facts: Option<&Facts>, deed: Deed) -> u64 {
+fn right_magic(listener: &NcclListener, facts: Option<&Facts>, deed: Misbehaviour) -> u64 {
     let sent = || {
-        let head = facts.filter(|_| deed == Deed::NoType)?.head.get(..8)?;
+        let head = facts.filter(|_| deed == Misbehaviour::NoType)?.head.get(..8)?;
         Some(u64::from_le_bytes(head.try_into().ok()?))
     };
     listener.magic.or_else(|| facts.and_then(Facts::magic)).or_else(sent).unwrap_or(0)
@@ -145,7 +228,7 @@ fn verb(e: Effect, role: Option<Role>) -> &'static str {
 /// `flows`: its connections, in any order. `communicator`: the one whose root it is, where it is one.
 /// `hint`: releases that other listeners of the same host speak, used where its own say nothing.
 pub fn judge(
-    listener: &Listener,
+    listener: &NcclListener,
     communicator: Option<&Communicator>,
     hint: Option<Versions>,
     flows: &[Flow<'_>],
@@ -178,7 +261,9 @@ pub fn judge(
         flows.iter().zip(&standings).filter(|(_, s)| **s == Standing::Own).map(|(f, _)| *f).collect();
     // Cut short by the listener's side, but with the right magic: it would have been one.
     let cut = |f: &Flow<'_>, s: &Standing| {
-        *s == Standing::Unclear && listener.magic.is_some() && f.facts.and_then(Facts::magic) == listener.magic
+        matches!(s, Standing::Unclear | Standing::CutOff(_))
+            && listener.magic.is_some()
+            && f.facts.and_then(Facts::magic) == listener.magic
     };
     let unread: Vec<&Flow<'_>> =
         flows.iter().zip(&standings).filter(|(f, s)| **s == Standing::Own || cut(f, s)).map(|(f, _)| *f).collect();
@@ -186,13 +271,20 @@ pub fn judge(
     let is_root = matches!(listener.role, Some(Role::Root) | None);
     if is_root {
         strays.extend(quarrels(&own));
-        strays.sort_by_key(|s| (s.time, s.packet));
+        strays.sort_by_key(|s| (s.time, s.shown.packet));
         let fate = fate(&flows, &unread, &strays, communicator);
-        root(listener, &flows, &own, &strays, &fate, ladder.as_ref(), communicator, &mut out.conclusions);
+        what_it_did(&mut strays, &fate);
+        if listener.learned_from != LearnedFrom::Conduct {
+            root(listener, &flows, &own, &strays, &fate, ladder.as_ref(), communicator, &mut out.conclusions);
+        }
         out.fate = Some(fate);
     }
-    let survived = out.fate.as_ref().is_some_and(|f| f.outcome == Outcome::Completed);
-    tell_strays(listener, &strays, survived, &mut out.conclusions);
+    tell_strays(listener, &strays, out.fate.as_ref(), &mut out.conclusions);
+    for (f, standing) in flows.iter().zip(&standings) {
+        if let Standing::CutOff(cut) = standing {
+            out.conclusions.extend(cut_off(listener, f, *cut));
+        }
+    }
     match listener.role {
         Some(Role::Proxy | Role::Ras) => spinning(listener, &strays, &own, &mut out.conclusions),
         Some(Role::Ring | Role::Peer | Role::Reply) => fuses(listener, &strays, &own, &mut out.conclusions),
@@ -202,33 +294,71 @@ pub fn judge(
         let text = format!("assumed: NCCL {v}, as other bootstrap roots of the same host");
         out.conclusions.iter_mut().filter(|c| c.effect.is_some()).for_each(|c| c.evidence.push(text.clone()));
     }
-    out.conclusions.sort_by(|a, b| (a.time, a.packet, a.rule).cmp(&(b.time, b.packet, b.rule)));
+    out.conclusions.sort_by(|a, b| (a.shown.time, a.shown.packet, a.rule).cmp(&(b.shown.time, b.shown.packet, b.rule)));
     out
 }
 
-fn stray<'a>(listener: &Listener, versions: Versions, flow: &'a Flow<'a>, deed: Deed) -> Stray<'a> {
+fn stray<'a>(listener: &NcclListener, versions: Versions, flow: &'a Flow<'a>, deed: Misbehaviour) -> Stray<'a> {
     let record = flow.record;
     let head = flow.facts.map_or(&[][..], |f| &f.head);
     let whole: Vec<u8>;
-    // The head is 32 bytes; a check-in is longer, and what its frame declares is what counts.
-    let sent = match flow.facts.and_then(|f| f.check_in) {
-        Some((c, _)) => {
-            whole = rebuilt(head, &c);
-            &whole
-        }
-        None => head,
-    };
+    let mut sent = head;
+    if let Some((c, _)) = flow.facts.and_then(|f| f.check_in) {
+        // What is kept of the head ends before a check-in does; what its frame declares is what counts.
+        whole = rebuilt(head, &c);
+        sent = &whole;
+    } else if matches!(deed, Misbehaviour::WrongType(_))
+        && let Some(after) = head.get(HANDSHAKE_BYTES..)
+    {
+        // The model knows one type for each role; a NET listener has one of three.
+        whole = [head.get(..8).unwrap_or_default(), &u32::MAX.to_le_bytes(), after].concat();
+        sent = &whole;
+    }
     let magic = right_magic(listener, flow.facts, deed);
     let role = listener.role.unwrap_or(Role::Root);
-    let closes = closed(record).is_some();
-    let verdicts = versions.representatives().map(|v| (v, verdict(role, v, magic, &[], &[sent], closes))).collect();
-    let last = flow.facts.and_then(|f| f.client).map(|(_, last)| last);
-    let by_close = (record.client_closed().unwrap_or(record.last), record.first_packet);
-    let (time, packet) = match last {
-        Some(place) if !deed.counts_at_close() => (place.time, place.packet),
-        _ => by_close,
+    let close = first_close(record).filter(|c| !c.by_listener);
+    let verdicts =
+        versions.representatives().map(|v| (v, verdict(role, v, magic, &[], &[sent], close.is_some()))).collect();
+    let last = flow.facts.and_then(|f| f.client).map(|(_, last)| last.time).filter(|_| !deed.counts_at_close());
+    let time = last.or(close.map(|c| c.time)).unwrap_or(record.last);
+    Stray { flow, deed, verdicts, time, shown: Shown::of(flow, deed) }
+}
+
+/// Leaves of the releases those that do what the root did: those that live through what it lived through, and that end
+/// at what ended it.
+fn what_it_did(strays: &mut [Stray<'_>], fate: &RootFate) {
+    for i in 0..strays.len() {
+        let survived = fate.outcome == Outcome::Completed || fate.cause.is_some_and(|cause| i < cause);
+        let ended = fate.cause == Some(i);
+        let Some(s) = strays.get(i).filter(|_| survived || ended) else { continue };
+        let left: Vec<Version> =
+            s.verdicts.iter().filter(|(_, v)| (v.effect >= Effect::Dies) == ended).map(|(v, _)| *v).collect();
+        // Where no release fits, something else happened.
+        if !left.is_empty() {
+            strays.iter_mut().filter(|s| s.verdicts.iter().any(|(v, _)| left.contains(v))).for_each(|s| {
+                s.verdicts.retain(|(v, _)| left.contains(v));
+            });
+        }
+    }
+}
+
+/// A connection that the listener closed before its first message was whole.
+fn cut_off(listener: &NcclListener, flow: &Flow<'_>, cut: Option<Cut>) -> Option<Conclusion> {
+    let record = flow.record;
+    let own = listener.magic.is_some() && flow.facts.is_some_and(|f| f.begins_with(listener.magic));
+    let how = if record.rst[1].get().is_some_and(|t| Some(t) == record.server_closed()) { "reset" } else { "closed" };
+    let inside = match cut {
+        Some(cut) => format!("inside {cut}"),
+        None if record.bytes[0] == 0 => "before a byte came".to_string(),
+        None => format!("after {} bytes", record.bytes[0]),
     };
-    Stray { flow, deed, verdicts, time, packet }
+    let (target, name, client) = (listener.endpoint, listener.name(), record.client());
+    let severity = if own { Severity::Warning } else { Severity::Notice };
+    let explanation = format!(
+        "{target}, the {name}, {how} the connection from {client} {inside}: the listener, not the client, ended it."
+    );
+    (own || record.bytes[0] > 0)
+        .then(|| Conclusion::new("nccl-listener-closed", severity, flow, Shown::end(flow), explanation))
 }
 
 /// A check-in as the model reads it: its head, and zeros for the addresses behind.
@@ -242,19 +372,25 @@ fn rebuilt(head: &[u8], c: &super::CheckIn) -> Vec<u8> {
 fn quarrels<'a>(own: &[&'a Flow<'a>]) -> Vec<Stray<'a>> {
     let mut first: Option<i32> = None;
     let mut seen: BTreeMap<i32, Option<Endpoint>> = BTreeMap::new();
+    let mut last = Timestamp::MIN;
     let mut out = Vec::new();
     let mut check_ins: Vec<_> = own.iter().filter_map(|f| Some((*f, f.facts?.check_in?))).collect();
     check_ins.sort_by_key(|(_, (_, place))| (place.time, place.packet));
     for (flow, (c, place)) in check_ins.into_iter().take(JUDGED) {
+        if first.is_some_and(|n| i64::from(n) == seen.len() as i64) && flow.record.first > last {
+            // All had come before it connected: it is of the next communicator of a fixed port.
+            (first, seen) = (None, BTreeMap::new());
+        }
+        last = place.time;
         let deed = match first {
-            Some(n) if n != c.nranks => Some(Deed::Disagrees { first: n, this: c.nranks }),
-            _ => seen.insert(c.rank, c.ring).filter(|ring| *ring != c.ring).map(|_| Deed::Duplicate(c.rank)),
+            Some(n) if n != c.nranks => Some(Misbehaviour::Disagrees { first: n, this: c.nranks }),
+            _ => seen.insert(c.rank, c.ring).filter(|ring| *ring != c.ring).map(|_| Misbehaviour::Duplicate(c.rank)),
         };
         first = first.or(Some(c.nranks));
         if let Some(deed) = deed {
             let v = Verdict { effect: Effect::Dies, reason: "ranks that contradict each other end the root" };
             let verdicts = c.versions.representatives().map(|r| (r, v)).collect();
-            out.push(Stray { flow, deed, verdicts, time: place.time, packet: place.packet });
+            out.push(Stray { flow, deed, verdicts, time: place.time, shown: Shown::at(place.time, place.packet) });
         }
     }
     out
@@ -262,17 +398,16 @@ fn quarrels<'a>(own: &[&'a Flow<'a>]) -> Vec<Stray<'a>> {
 
 #[allow(clippy::too_many_arguments)]
 fn root(
-    listener: &Listener,
+    listener: &NcclListener,
     flows: &[&Flow<'_>],
     own: &[&Flow<'_>],
     strays: &[Stray<'_>],
-    fate: &Fate,
-    ladder: Option<&super::Ladder>,
+    fate: &RootFate,
+    ladder: Option<&super::RetryPattern>,
     communicator: Option<&Communicator>,
     out: &mut Vec<Conclusion>,
 ) {
-    let target = listener.endpoint;
-    let name = if listener.role.is_some() { "bootstrap root" } else { "possible bootstrap root" };
+    let (target, name) = (listener.endpoint, listener.name());
     let dead = matches!(fate.outcome, Outcome::Died | Outcome::Killed);
     let cause = fate.cause.and_then(|i| strays.get(i));
     if dead && let Some(cause) = cause {
@@ -282,22 +417,13 @@ fn root(
         if listener.role.is_none() {
             evidence.push("nothing but the named port says that it is one".to_string());
         }
-        out.push(Conclusion {
-            rule: "nccl-root-died",
-            severity: Severity::Critical,
-            time: cause.time,
-            failed: fate.at,
-            sent: cause.sent(),
-            sent_bytes: cause.flow.record.bytes[0],
-            packet: Some(cause.packet),
-            also: Vec::new(),
-            source: cause.flow.record.client(),
-            target,
-            effect: Some(cause.worst()),
-            occurrences: 1,
-            explanation: format!("{} {}: at that the {name} {target} {what}. Ranks that come later are refused; ranks that had checked in wait for ever.", cause.flow.record.client(), cause.deed),
-            evidence,
-        });
+        let explanation = format!(
+            "{} {}: at that the {name} {target} {what}. Ranks that come later are refused; ranks that had checked in wait for ever.",
+            cause.flow.record.client(),
+            cause.deed
+        );
+        let told = Conclusion::of_stray("nccl-root-died", Severity::Critical, cause, explanation);
+        out.push(Conclusion { failed: fate.at, evidence, ..told });
     }
     if fate.outcome == Outcome::Completed {
         return;
@@ -319,132 +445,95 @@ fn root(
                 .to_string(),
         });
         if let Some(n) = listener.nranks.or(communicator.map(|c| c.nranks)) {
-            let seen = own.len() as u64 + hosts as u64;
+            // A rank that came twice is one rank.
+            let own = communicator.map_or(own.len(), |c| c.ranks.len());
+            let seen = own as u64 + hosts as u64;
             let unseen = u64::try_from(n).unwrap_or(0).saturating_sub(seen);
             let hosts = if hosts == 1 { "one host".to_string() } else { format!("{hosts} hosts") };
             let unseen = if unseen > 0 { format!(", {unseen} may never have been seen") } else { String::new() };
             evidence.push(format!(
-                "the communicator has {n} ranks: {} checked in, attempts from {hosts} were refused{unseen}",
-                own.len()
+                "the communicator has {n} ranks: {own} checked in, attempts from {hosts} were refused{unseen}"
             ));
         }
         evidence.push(
             "ranks on the root's own host connect over loopback, which captures of its network interface do not hold"
                 .to_string(),
         );
-        out.push(Conclusion {
-            rule: "nccl-rank-refused",
-            severity: if dead { Severity::Critical } else { Severity::Warning },
-            time: first.record.first,
-            failed: None,
-            sent: Vec::new(),
-            sent_bytes: 0,
-            packet: Some(first.record.server_close_packet),
-            also: Vec::new(),
-            source: first.record.client(),
-            target,
-            effect: None,
-            occurrences: attempts.len() as u64,
-            explanation: format!(
-                "{} was refused{} by the {name} {target}: ncclCommInitRank fails there.",
-                first.record.client().address,
-                if attempts.len() > 1 { format!(" {} times", attempts.len()) } else { String::new() }
-            ),
-            evidence,
-        });
+        let record = first.record;
+        let explanation = format!(
+            "{} was refused{} by the {name} {target}: ncclCommInitRank fails there.",
+            record.client().address,
+            if attempts.len() > 1 { format!(" {} times", attempts.len()) } else { String::new() }
+        );
+        let severity = if dead { Severity::Critical } else { Severity::Warning };
+        let shown = Shown::at(record.server_closed().unwrap_or(record.first), record.server_close_packet());
+        let told = Conclusion::new("nccl-rank-refused", severity, first, shown, explanation);
+        out.push(Conclusion { occurrences: attempts.len() as u64, evidence, ..told });
     }
-    if dead {
-        for f in own {
-            let Some((c, place)) = f.facts.and_then(|f| f.check_in) else { continue };
-            out.push(Conclusion {
-                rule: "nccl-rank-waits",
-                severity: Severity::Critical,
-                time: place.time,
-                failed: None,
-                sent: Vec::new(),
-                sent_bytes: 0,
-                packet: Some(place.packet),
-                also: Vec::new(),
-                source: f.record.client(),
-                target,
-                effect: None,
-                occurrences: 1,
-                explanation: format!("rank {} of {} checked in at the root {target} before that ended: the rank waits for a reply that never comes, without a timeout.", c.rank, c.nranks),
-                evidence: vec![fate.sign.clone()],
-            });
-        }
+    for f in own.iter().filter(|_| dead) {
+        let Some((c, place)) = f.facts.and_then(|f| f.check_in) else { continue };
+        let explanation = format!(
+            "rank {} of {} checked in at the root {target} before that ended: the rank waits for a reply that never comes, without a timeout.",
+            c.rank, c.nranks
+        );
+        let shown = Shown::at(place.time, place.packet);
+        let told = Conclusion::new("nccl-rank-waits", Severity::Critical, f, shown, explanation);
+        out.push(Conclusion { evidence: vec![fate.sign.clone()], ..told });
     }
 }
 
 /// Strays, those of one source that did the same thing together.
-fn tell_strays(listener: &Listener, strays: &[Stray<'_>], survived: bool, out: &mut Vec<Conclusion>) {
+fn tell_strays(listener: &NcclListener, strays: &[Stray<'_>], fate: Option<&RootFate>, out: &mut Vec<Conclusion>) {
+    let survived = fate.is_some_and(|f| f.outcome == Outcome::Completed);
     let mut groups: BTreeMap<(&'static str, Address, String), (usize, u64)> = BTreeMap::new();
     for (i, s) in strays.iter().enumerate() {
         let what = match s.deed {
-            Deed::Silent(..) | Deed::Short(_) => String::new(),
+            Misbehaviour::Silent(..) | Misbehaviour::Short(_) => String::new(),
             deed => deed.to_string(),
         };
         groups.entry((s.deed.rule(), s.flow.record.client().address, what)).or_insert((i, 0)).1 += 1;
     }
     for ((rule, ..), (i, occurrences)) in groups {
         let Some(s) = strays.get(i) else { continue };
-        let worst = s.worst();
-        let severity = match worst {
+        let severity = match s.worst() {
             Effect::Serves | Effect::Closes => Severity::Notice,
-            _ if survived => Severity::Notice,
+            _ if survived || listener.learned_from == LearnedFrom::Conduct => Severity::Notice,
             _ => Severity::Warning,
         };
-        let role = listener.role.map_or("possible bootstrap root", Role::name);
         let mut evidence = vec![s.by_release(listener)];
         evidence.extend(s.verdicts.iter().map(|(_, v)| v.reason).find(|r| !r.is_empty()).map(str::to_string));
         if survived {
             evidence.push("the ranks checked in all the same: the root survived it".to_string());
         }
-        out.push(Conclusion {
-            rule,
-            severity,
-            time: s.time,
-            failed: None,
-            sent: s.sent(),
-            sent_bytes: s.flow.record.bytes[0],
-            packet: Some(s.packet),
-            also: Vec::new(),
-            source: s.flow.record.client(),
-            target: listener.endpoint,
-            effect: Some(worst),
-            occurrences,
-            explanation: format!("{} {} at {}, the {role}.", s.flow.record.client(), s.deed, listener.endpoint),
-            evidence,
-        });
+        if listener.learned_from == LearnedFrom::Conduct {
+            evidence.extend(listener.evidence.iter().map(|e| e.text.clone()));
+            evidence.extend(fate.filter(|f| f.at.is_some()).map(|f| f.sign.clone()));
+        }
+        let (client, target) = (s.flow.record.client(), listener.endpoint);
+        let explanation = format!("{client} {} at {target}, the {}.", s.deed, listener.name());
+        out.push(Conclusion { occurrences, evidence, ..Conclusion::of_stray(rule, severity, s, explanation) });
     }
 }
 
 /// A proxy or RAS thread that accepts again and again after a wrong magic, until a valid connection comes.
-fn spinning(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
+fn spinning(listener: &NcclListener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
     let Some(s) = strays.iter().find(|s| s.worst() == Effect::Spins) else { return };
     let released = own.iter().map(|f| f.record.first).filter(|t| *t > s.time).min();
     let until = match released {
         Some(t) => format!("until {}, when a valid connection came ({:.1} s)", clock(t), t.seconds_since(s.time)),
         None => "and no valid connection was seen to release it".to_string(),
     };
-    let role = listener.role.map_or("listener", Role::name);
     let hang = if listener.role == Some(Role::Proxy) { " Set-up and registration hang meanwhile." } else { "" };
-    out.push(Conclusion {
-        rule: "nccl-proxy-spins",
-        severity: if s.all(Effect::Spins) { Severity::Critical } else { Severity::Warning },
-        time: s.time,
-        failed: None,
-        sent: s.sent(),
-        sent_bytes: s.flow.record.bytes[0],
-        packet: Some(s.packet),
-        also: Vec::new(),
-        source: s.flow.record.client(),
-        target: listener.endpoint,
-        effect: Some(Effect::Spins),
-        occurrences: 1,
-        explanation: format!("{} {} at {}, the {role}: its thread keeps one core busy and serves none of its connections, {until}.{hang}", s.flow.record.client(), s.deed, listener.endpoint),
-        evidence: vec![s.by_release(listener)],
-    });
+    let severity = if s.all(Effect::Spins) { Severity::Critical } else { Severity::Warning };
+    let explanation = format!(
+        "{} {} at {}, the {}: its thread keeps one core busy and serves none of its connections, {until}.{hang}",
+        s.flow.record.client(),
+        s.deed,
+        listener.endpoint,
+        listener.name()
+    );
+    let told = Conclusion::of_stray("nccl-proxy-spins", severity, s, explanation);
+    out.push(Conclusion { effect: Some(Effect::Spins), evidence: vec![s.by_release(listener)], ..told });
 }
 
 /// A time of day. UTC.
@@ -453,11 +542,11 @@ pub(super) fn clock(t: Timestamp) -> String {
 }
 
 /// Connections that were opened and closed long before make a later accept fail.
-fn fuses(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
+fn fuses(listener: &NcclListener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut Vec<Conclusion>) {
     for f in own {
-        let Some(reset) = f.record.rst[1].get() else { continue };
+        let Some(reset_at) = f.record.rst[1].get() else { continue };
         // The listener's side had not read what it was sent: its accept had failed.
-        if f.record.fin[1].get().is_some_and(|t| t < reset) || f.record.bytes[1] > 0 {
+        if f.record.fin[1].get().is_some_and(|t| t < reset_at) || f.record.bytes[1] > 0 {
             continue;
         }
         let first = f.record.first;
@@ -470,39 +559,30 @@ fn fuses(listener: &Listener, strays: &[Stray<'_>], own: &[&Flow<'_>], out: &mut
         } else {
             ("nccl-accept-failed", "a bootstrap exchange")
         };
-        let packet = peer.map_or(f.record.first_packet, |p| p.place.packet);
+        let packet = peer.map_or(f.record.server_close_packet(), |p| p.place.packet);
+        let explanation = format!(
+            "{} {} at {} and was left in the queue of {}, the {}; {:.1} s later {what} failed there: the rank's accept took that connection first and failed.",
+            s.flow.record.client(),
+            s.deed,
+            clock(s.flow.record.first),
+            listener.endpoint,
+            listener.name(),
+            first.seconds_since(s.flow.record.first),
+        );
+        let reset = format!(
+            "the rank's own connection, from {} at {}, was reset unread (packet {})",
+            f.record.client(),
+            clock(first),
+            packet.number
+        );
+        // The stray is what is to be looked for; what failed came later.
+        let told = Conclusion::of_stray(rule, Severity::Critical, s, explanation);
         out.push(Conclusion {
-            rule,
-            severity: Severity::Critical,
-            // The stray is what is to be looked for; what failed came later.
-            time: s.time,
-            failed: Some(first),
-            sent: s.sent(),
-            sent_bytes: s.flow.record.bytes[0],
-            packet: Some(s.flow.record.first_packet),
+            failed: Some(reset_at),
             also: vec![packet],
-            source: s.flow.record.client(),
-            target: listener.endpoint,
             effect: Some(Effect::Dies),
-            occurrences: 1,
-            explanation: format!(
-                "{} {} at {} and was left in the queue of {}, the {}; {:.1} s later {what} failed there: the rank's accept took that connection first and failed.",
-                s.flow.record.client(),
-                s.deed,
-                clock(s.flow.record.first),
-                listener.endpoint,
-                listener.role.map_or("listener", Role::name),
-                first.seconds_since(s.flow.record.first),
-            ),
-            evidence: vec![
-                format!(
-                    "the rank's own connection, from {} at {}, was reset unread (packet {})",
-                    f.record.client(),
-                    clock(first),
-                    packet.number
-                ),
-                s.by_release(listener),
-            ],
+            evidence: vec![reset, s.by_release(listener)],
+            ..told
         });
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::trial::{Seen, capture, truth};
+use super::test_support::{Seen, capture, truth};
 use super::*;
 use crate::net::Endpoint;
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 fn judged(name: &str, ports: &[u16], ids: Vec<KnownId>) -> (Network, Vec<(Endpoint, Judgement)>) {
     let seen = capture(name);
-    let knowledge = Knowledge { ids, ports: ports.iter().copied().collect() };
+    let knowledge = Knowledge { ids, ports: ports.iter().copied().collect(), ..Knowledge::default() };
     let flows: Vec<Flow<'_>> = seen.iter().map(Seen::flow).collect();
     let network = study(&knowledge, &flows);
     let judgements = network.judge(&flows).into_iter().collect();
@@ -115,9 +115,9 @@ fn a_split_that_fails_is_joined_to_the_scan_before_it() {
     // Who is named is who scanned: the rank whose connection failed is the victim.
     let told: BTreeSet<_> = splits
         .iter()
-        .map(|c| (c.source.port, c.packet.map(|p| p.number), c.also.iter().map(|p| p.number).collect::<Vec<_>>()))
+        .map(|c| (c.source.port, Some(c.shown.packet.number), c.also.iter().map(|p| p.number).collect::<Vec<_>>()))
         .collect();
-    assert_eq!(told, [(46992, Some(558), vec![625]), (58776, Some(546), vec![635])].into());
+    assert_eq!(told, [(46992, Some(569), vec![625]), (58776, Some(565), vec![635])].into());
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn roots_that_died_before_any_rank() {
         assert_eq!(j.fate.as_ref().map(|f| f.outcome), Some(Outcome::Died), "{name}");
         let of = |rule| j.conclusions.iter().find(|c| c.rule == rule);
         assert_eq!(of("nccl-rank-refused").map(|c| c.occurrences), Some(refused), "{name} {j:#?}");
-        assert_eq!(of("nccl-root-died").and_then(|c| c.packet).map(|p| p.number), Some(1), "{name}");
+        assert_eq!(of("nccl-root-died").map(|c| c.shown.packet.number), Some(4), "{name}");
         assert!(network.listeners.values().all(|l| l.role.is_none()));
     }
 }
@@ -174,9 +174,10 @@ fn a_store_names_the_root_that_a_scan_had_reached() {
     let j = &all.iter().find(|(e, _)| *e == id.root).unwrap().1;
     assert_eq!(j.fate.as_ref().unwrap().outcome, Outcome::Died);
     let packets = |rule: &str| -> Vec<u64> {
-        j.conclusions.iter().filter(|c| c.rule == rule).filter_map(|c| c.packet).map(|p| p.number).collect()
+        j.conclusions.iter().filter(|c| c.rule == rule).map(|c| c.shown.packet.number).collect()
     };
-    assert_eq!(packets("nccl-root-died"), [34]);
+    // The reset that ended it, not the SYN.
+    assert_eq!(packets("nccl-root-died"), [38]);
     assert_eq!(packets("nccl-rank-refused"), [48, 50]);
 }
 
@@ -184,7 +185,7 @@ fn a_store_names_the_root_that_a_scan_had_reached() {
 fn a_scan_of_a_running_job_says_what_each_listener_does() {
     let (network, all) = judged("nccl/2.26.2-livejob-all-ports-scanned.pcap", &[], Vec::new());
     let told = truth("2.26.2-livejob-all-ports-scanned");
-    let listed = super::trial::truth_listeners(&told);
+    let listed = super::test_support::truth_listeners(&told);
     let text: Vec<u16> = network.listeners.values().filter(|l| l.text).map(|l| l.endpoint.port).collect();
     assert_eq!(text, [28028]);
     let spins = all.iter().flat_map(|(_, j)| &j.conclusions).filter(|c| c.rule == "nccl-proxy-spins");

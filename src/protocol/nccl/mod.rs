@@ -6,20 +6,21 @@
 //! behind the verdicts.
 
 mod communicator;
+mod conduct;
 mod connection;
-mod deed;
 mod event;
 mod facts;
 mod fate;
 mod first_bytes;
 mod frames;
-mod intake;
 mod judge;
-mod ladder;
 mod layout;
+mod misbehaviour;
 mod network;
+mod piece_buffer;
 mod proxy;
 mod ras;
+mod retry_pattern;
 mod role;
 mod rules;
 mod server;
@@ -29,22 +30,23 @@ mod version;
 mod wire;
 
 pub use communicator::{Communicator, Rank};
-pub use connection::{Connection, Framing};
-pub use deed::Deed;
+pub use conduct::suspects;
+pub use connection::{Framing, NcclConnection};
 pub use event::{CheckIn, Event, Fault, Place, Purpose, RasMessage, RingSlot};
 pub use facts::{Decoding, Facts, Peer, VersionEvidence};
-pub use fate::{Fate, Outcome};
+pub use fate::{Outcome, RootFate};
 pub use first_bytes::{FirstBytes, first_bytes};
-pub use judge::{Conclusion, Judgement, judge};
-pub use ladder::{Ladder, ladder};
-pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, Listener, Network, study};
+pub use judge::{Conclusion, Judgement, Shown, judge};
+pub use misbehaviour::Misbehaviour;
+pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, NcclListener, Network, study};
+pub use retry_pattern::{RetryPattern, ladder};
 pub use role::Role;
 pub use rules::{RULES, RuleText};
 pub use server::{Action, Input, Server};
-pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id};
+pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id, unique_id_of_hex};
 pub use verdict::{Effect, Verdict, fixed_in, verdict};
 pub use version::{Version, Versions};
-pub use wire::{COMM_ID_MAGIC, HANDSHAKE_BYTES, MAX_FRAME, SOCKET_MAGIC, SocketType, magic_text};
+pub use wire::{COMM_ID_MAGIC, HANDSHAKE_BYTES, MAX_FRAME, RAS_PORT, SOCKET_MAGIC, SocketType, magic_text};
 
 #[cfg(test)]
 mod capture_tests;
@@ -53,4 +55,4 @@ mod judge_tests;
 #[cfg(test)]
 mod round_trip_tests;
 #[cfg(test)]
-mod trial;
+mod test_support;

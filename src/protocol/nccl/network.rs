@@ -1,5 +1,6 @@
 //! Listeners and their roles, from all connections together: the order in which things were learnt never matters.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::communicator::{Communicator, communicators};
@@ -8,7 +9,7 @@ use super::judge::{Judgement, judge};
 use super::role::Role;
 use super::unique_id::UniqueId;
 use super::version::Versions;
-use super::wire::{COMM_ID_MAGIC, SOCKET_MAGIC, SocketType};
+use super::wire::{COMM_ID_MAGIC, RAS_PORT, SOCKET_MAGIC, SocketType};
 use crate::net::{Address, Endpoint};
 use crate::stream::{FlowRecord, PacketRef};
 use crate::time::Timestamp;
@@ -42,6 +43,8 @@ pub struct Knowledge {
     pub ids: Vec<KnownId>,
     /// Ports that the user named (`--nccl-port`).
     pub ports: BTreeSet<u16>,
+    /// Endpoints that did what a bootstrap root does at a stray, with what they did.
+    pub suspects: BTreeMap<Endpoint, Evidence>,
 }
 
 /// How a listener came to be known, strongest first.
@@ -63,6 +66,8 @@ pub enum LearnedFrom {
     Magic,
     /// The user named its port.
     Port,
+    /// What it does: it took strays, answered none of them, and refused whoever came later. Nothing proves it.
+    Conduct,
 }
 
 impl LearnedFrom {
@@ -77,6 +82,7 @@ impl LearnedFrom {
             LearnedFrom::Speech => "what its clients sent",
             LearnedFrom::Magic => "a known magic",
             LearnedFrom::Port => "a port named by the user",
+            LearnedFrom::Conduct => "what it did (possible bootstrap root; --nccl-port settles it)",
         }
     }
 }
@@ -92,7 +98,7 @@ pub struct Evidence {
 
 /// A listener of NCCL.
 #[derive(Clone, Debug)]
-pub struct Listener {
+pub struct NcclListener {
     /// Where it listens.
     pub endpoint: Endpoint,
     /// What for; `None` where nothing tells.
@@ -101,6 +107,8 @@ pub struct Listener {
     pub magic: Option<u64>,
     /// Whether connections begin with a handshake, where that is known.
     pub handshake: Option<bool>,
+    /// Of a NET listener: the handshake's type that most of its connections carry, of as many the first.
+    pub net: Option<SocketType>,
     /// The releases that it may be.
     pub versions: Versions,
     /// Why those.
@@ -119,16 +127,38 @@ pub struct Listener {
     pub has_traffic: bool,
 }
 
+impl NcclListener {
+    /// The type of handshake that it wants.
+    pub fn kind(&self) -> SocketType {
+        match self.role {
+            Some(Role::Proxy) => SocketType::Proxy,
+            Some(Role::Net) => self.net.unwrap_or(SocketType::NetSocket),
+            Some(Role::Ras) => SocketType::RasNetwork,
+            _ => SocketType::Bootstrap,
+        }
+    }
+
+    /// Its role, as sentences name it.
+    pub fn name(&self) -> &'static str {
+        self.role.map_or("possible bootstrap root", Role::name)
+    }
+}
+
 /// All that a set of connections says of NCCL.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Listeners, in order of address.
-    pub listeners: BTreeMap<Endpoint, Listener>,
+    pub listeners: BTreeMap<Endpoint, NcclListener>,
     /// Communicators, in order of their first check-in.
     pub communicators: Vec<Communicator>,
 }
 
 impl Network {
+    /// Whether any listener is known by more than what it did.
+    pub fn is_spoken(&self) -> bool {
+        self.listeners.values().any(|l| l.learned_from != LearnedFrom::Conduct)
+    }
+
     /// Judges every listener that was connected to. `flows`: all connections, as [`study`] was given them.
     pub fn judge(&self, flows: &[Flow<'_>]) -> BTreeMap<Endpoint, Judgement> {
         let mut own: BTreeMap<Endpoint, Vec<Flow<'_>>> = BTreeMap::new();
@@ -213,7 +243,8 @@ pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
     let mut by_server: BTreeMap<Endpoint, Vec<&Flow<'_>>> = BTreeMap::new();
     for flow in flows {
         let server = flow.record.server();
-        if claims.contains_key(&server) || knowledge.ports.contains(&server.port) {
+        let named = knowledge.ports.contains(&server.port) || knowledge.suspects.contains_key(&server);
+        if named || claims.contains_key(&server) {
             by_server.entry(server).or_default().push(flow);
         }
     }
@@ -222,7 +253,15 @@ pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
     for endpoint in endpoints {
         let claims = claims.remove(&endpoint).unwrap_or_default();
         let flows = by_server.remove(&endpoint).unwrap_or_default();
-        listeners.insert(endpoint, listener(endpoint, claims, &flows));
+        let mut listener = listener(endpoint, claims, &flows);
+        if listener.role.is_none()
+            && !knowledge.ports.contains(&endpoint.port)
+            && let Some(conduct) = knowledge.suspects.get(&endpoint)
+        {
+            listener.learned_from = LearnedFrom::Conduct;
+            listener.evidence.push(conduct.clone());
+        }
+        listeners.insert(endpoint, listener);
     }
     let mut communicators = communicators(flows, &mut listeners);
     pool(&mut listeners, &mut communicators);
@@ -230,7 +269,7 @@ pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
 }
 
 /// The processes of a communicator run one release: what one listener shows holds for all of them.
-fn pool(listeners: &mut BTreeMap<Endpoint, Listener>, communicators: &mut [Communicator]) {
+fn pool(listeners: &mut BTreeMap<Endpoint, NcclListener>, communicators: &mut [Communicator]) {
     let mut pools: BTreeMap<u64, Versions> = BTreeMap::new();
     for l in listeners.values() {
         if let Some(group) = l.group {
@@ -318,14 +357,15 @@ fn speech(record: &FlowRecord, f: &Facts, claims: &mut Claims, magics: &mut BTre
             claim(*a, Role::Ras, LearnedFrom::RasMessage, Some(SOCKET_MAGIC), place.packet, text);
         }
     }
-    if f.ras_server {
+    if f.ras_server || server.port == RAS_PORT && f.ras_commands > 0 {
         claim(
             server,
             Role::Ras,
             LearnedFrom::Speech,
             None,
             first,
-            "it answers as RAS answers text clients".to_string(),
+            if f.ras_server { "it answers as RAS answers text clients" } else { "a text client of RAS at its port" }
+                .to_string(),
         );
     }
     if handshake && f.proxy_kinds & 2 != 0 && f.proxy[1] > 0 && f.fault_count == 0 {
@@ -365,7 +405,7 @@ fn weak_speech(record: &FlowRecord, f: &Facts, known: bool, claims: &mut Claims)
     }
 }
 
-fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> Listener {
+fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> NcclListener {
     claims.sort_by(|a, b| (a.from, a.role, &a.evidence).cmp(&(b.from, b.role, &b.evidence)));
     let of = |role| claims.iter().any(|c| c.role == role);
     // Up to 2.22 a rank's ring listener is its peer listener too.
@@ -400,18 +440,34 @@ fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> 
             evidence.push(c.evidence.clone());
         }
     }
-    Listener {
+    NcclListener {
         endpoint,
         role,
         magic,
         handshake,
+        net: net_kind(flows),
         versions,
         version_evidence,
         learned_from: claims.first().map_or(LearnedFrom::Port, |c| c.from),
         evidence,
         group: claims.iter().find_map(|c| c.group),
         nranks: None,
-        text: flows.iter().filter_map(|f| f.facts).any(|f| f.ras_server),
+        text: flows
+            .iter()
+            .filter_map(|f| f.facts)
+            .any(|f| f.ras_server || endpoint.port == RAS_PORT && f.ras_commands > 0),
         has_traffic: !flows.is_empty(),
     }
+}
+
+/// The type that most handshakes with the constant magic carry; of as many, the one that came first.
+fn net_kind(flows: &[&Flow<'_>]) -> Option<SocketType> {
+    let mut kinds: BTreeMap<SocketType, (usize, Reverse<Timestamp>)> = BTreeMap::new();
+    for (magic, kind, place) in flows.iter().filter_map(|f| f.facts?.handshake) {
+        if magic == SOCKET_MAGIC && matches!(kind, SocketType::NetSocket | SocketType::NetIb | SocketType::NetNd) {
+            let (count, first) = kinds.entry(kind).or_insert((0, Reverse(place.time)));
+            (*count, *first) = (*count + 1, (*first).max(Reverse(place.time)));
+        }
+    }
+    kinds.into_iter().max_by_key(|(_, rank)| *rank).map(|(kind, _)| kind)
 }

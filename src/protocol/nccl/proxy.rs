@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::event::{Event, Fault, Place};
-use super::intake::{Machine, Need};
+use super::piece_buffer::{Machine, Need};
 use super::version::Versions;
 use super::wire::{i32_at, u64_at};
 use crate::stream::Direction;
@@ -59,7 +59,7 @@ enum Ask {
         transport: i32,
         place: Place,
     },
-    /// Connection, request size, reply size.
+    /// NcclConnection, request size, reply size.
     Head(i32, u64),
     Payload(Pending),
     /// After the payload: an operation id, or the next request.

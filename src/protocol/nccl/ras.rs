@@ -1,7 +1,7 @@
 //! The RAS network (2.24 and later): an i32 length, then a message whose first field is its type.
 
 use super::event::{Event, Fault, Place, RasMessage};
-use super::intake::Need;
+use super::piece_buffer::Need;
 use super::version::{Version, Versions};
 use super::wire::{address_at, i32_at, u32_at};
 use crate::stream::Direction;

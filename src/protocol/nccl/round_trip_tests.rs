@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::trial::{Held, decoding, events};
+use super::test_support::{Held, decoding, events};
 use super::*;
 use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
@@ -171,7 +171,7 @@ proptest! {
     fn gaps_never_break_it(
         kind in 0u32..7, body in proptest::collection::vec(any::<u8>(), 1..400), at in 0u64..300, missing in 1u64..5000,
     ) {
-        let mut c = Connection::new(Framing::Auto);
+        let mut c = NcclConnection::new(Framing::Auto);
         let bytes = [hello(kind), frame(&body)].concat();
         let mut told = 0;
         let mut out = |e: Event| if let Event::Undecoded { length, .. } = e { told += length };

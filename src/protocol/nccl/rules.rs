@@ -1,6 +1,6 @@
 //! What each rule of this room means, for `explain`.
 
-use crate::words::Severity;
+use crate::vocabulary::Severity;
 
 /// A rule's words.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,14 @@ pub const RULES: &[RuleText] = &[
         meaning: "A connection that was opened and closed earlier waited in a rank's listener; the next accept took it \
 and failed (NCCL up to 2.26). The rank's own connection was reset unread.",
         remedy: KEEP_OUT,
+    },
+    RuleText {
+        id: "nccl-listener-closed",
+        severity: Severity::Warning,
+        title: "a connection of NCCL's own that its listener cut off",
+        meaning: "It began with the communicator's magic, and the listener's side sent the first FIN or RST before a \
+first message was whole. The process behind the listener had ended, or its accept had failed before.",
+        remedy: "Look for what happened to the listener's process just before: its log, its host's kernel log, strays.",
     },
     RuleText {
         id: "nccl-malformed-frame",

@@ -20,19 +20,9 @@ pub struct UniqueId {
     pub versions: Versions,
 }
 
-impl From<crate::protocol::tcpstore::NcclUniqueId> for UniqueId {
-    fn from(id: crate::protocol::tcpstore::NcclUniqueId) -> Self {
-        let versions = match (id.magic, id.grown_from) {
-            (None, _) => Versions::BARE,
-            (Some(_), 0) => Versions::HANDSHAKE,
-            (Some(_), _) => Versions::new(22900, 23299),
-        };
-        UniqueId { magic: id.magic, root: id.root, grown_from: id.grown_from, versions }
-    }
-}
-
 /// Reads an id. Accepts 2.4 (address at 0, process id at 80), 2.5–2.15 (address at 0, zeros), 2.16 and later (magic,
-/// address at 8; up to 2.22 anything from 40 on); `None` where the address, its padding or the length is not right.
+/// address at 8; up to 2.22 anything from 40 on, up to 2.25 anything in an IPv4 address's padding); `None` where the
+/// address, its padding or the length is not right.
 pub fn parse_unique_id(bytes: &[u8]) -> Option<UniqueId> {
     if bytes.len() != UNIQUE_ID_BYTES {
         return None;
@@ -59,7 +49,29 @@ pub fn parse_unique_id(bytes: &[u8]) -> Option<UniqueId> {
         (1..0x0100_0000, true) => Versions::new(22900, 23299),
         _ => return None,
     };
-    (magic != 0 && is_sound(bytes, 8)).then_some(UniqueId { magic: Some(magic), root, grown_from, versions })
+    // Before 2.26 the interface's address was copied over a buffer that nobody had cleared.
+    let sound = is_sound(bytes, 8);
+    let versions = if sound { versions } else { versions.and(Versions::new(21602, 22599))? };
+    let readable = magic != 0 && (sound || bytes.get(8) == Some(&2));
+    readable.then_some(UniqueId { magic: Some(magic), root, grown_from, versions })
+}
+
+/// Reads an id as people write it down: hex digits, with or without `0x`, spaces, colons or `\\x`; as many bytes of the
+/// front as hold the address (36 before 2.16.2: 28), the rest counts as zeros. `None` where it is no id.
+pub fn unique_id_of_hex(text: &str) -> Option<UniqueId> {
+    let plain = text.trim().trim_start_matches("0x").replace("\\x", "");
+    let digits: Vec<u8> = plain
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != ':')
+        .map(|c| c.to_digit(16).map(|d| d as u8))
+        .collect::<Option<_>>()?;
+    let (pairs, odd) = digits.as_chunks::<2>();
+    if !odd.is_empty() || !(28..=UNIQUE_ID_BYTES).contains(&pairs.len()) {
+        return None;
+    }
+    let mut bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+    bytes.resize(UNIQUE_ID_BYTES, 0);
+    parse_unique_id(&bytes)
 }
 
 /// IPv4: the padding is zero. IPv6: no flow label, and a scope that is an interface's number.
@@ -70,7 +82,7 @@ fn is_sound(bytes: &[u8], at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::truth;
+    use super::super::test_support::truth;
     use super::*;
 
     fn unhex(text: &str) -> Vec<u8> {
@@ -97,6 +109,22 @@ mod tests {
     }
 
     #[test]
+    fn an_id_is_read_as_people_write_it() {
+        let text = truth("2.26.2-real-4ranks-netsocket")["uid"].as_str().unwrap().to_string();
+        let id = unique_id_of_hex(&text).unwrap();
+        assert_eq!(id.root.to_string(), "127.0.0.1:49957");
+        let spaced: Vec<&str> = (0..40).map(|i| &text[2 * i..2 * i + 2]).collect();
+        for written in
+            [spaced.join(" "), spaced.join(":"), format!("0x{}", &text[..80]), format!("\\x{}", spaced.join("\\x"))]
+        {
+            assert_eq!(unique_id_of_hex(&written), Some(id), "{written}");
+        }
+        for wrong in ["", "zz", &text[..50], &text[..81], "éé", &"0".repeat(256), &"1".repeat(400)] {
+            assert_eq!(unique_id_of_hex(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn residue_and_growth_narrow_the_release() {
         let mut bytes = [0u8; 128];
         bytes[..16].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8, 2, 0, 0x80, 1, 192, 0, 2, 11]);
@@ -108,6 +136,9 @@ mod tests {
         assert_eq!((id.grown_from, id.versions), (4, Versions::new(22900, 23299)));
         bytes[20] = 1;
         assert_eq!(parse_unique_id(&bytes), None);
+        // Rubbish in the padding alone is no reason not to read it.
+        bytes[36] = 0;
+        assert_eq!(parse_unique_id(&bytes).unwrap().versions, Versions::new(21602, 22599));
         assert_eq!(parse_unique_id(&bytes[..127]), None);
     }
 }

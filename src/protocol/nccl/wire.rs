@@ -6,6 +6,24 @@ use crate::net::{Address, Endpoint};
 pub const SOCKET_MAGIC: u64 = 0x564a_b9f2_fc4b_9d6c;
 /// Magic of a communicator whose root `NCCL_COMM_ID` names, since 2.22 (`NCCL_MAGIC`).
 pub const COMM_ID_MAGIC: u64 = 0x0280_0280_0280_0280;
+/// Where RAS answers text clients (`NCCL_RAS_ADDR` changes it).
+pub const RAS_PORT: u16 = 28028;
+/// What the lines of a RAS text client begin with, in any case.
+const RAS_COMMANDS: [&[u8]; 6] =
+    [b"CLIENT PROTOCOL ", b"TIMEOUT ", b"STATUS\n", b"VERBOSE STATUS\n", b"SET FORMAT ", b"MONITOR"];
+
+/// Whether the first bytes of a connection are those of a RAS text client; `None` while more bytes may make them so.
+pub(super) fn begins_as_ras_client(bytes: &[u8]) -> Option<bool> {
+    // Lines end in LF or CRLF.
+    let line: Vec<u8> = bytes.iter().filter(|b| **b != b'\r').map(u8::to_ascii_uppercase).take(16).collect();
+    let fits = |c: &&[u8]| line.iter().zip(c.iter()).all(|(a, b)| a == b);
+    let mut fitting = RAS_COMMANDS.iter().filter(|c| fits(c)).peekable();
+    match fitting.peek() {
+        None => Some(false),
+        Some(_) => fitting.any(|c| line.len() >= c.len()).then_some(true),
+    }
+}
+
 /// Length of a socket address union, in bytes.
 pub(super) const ADDRESS_BYTES: usize = 28;
 /// Length of the handshake: u64 magic, u32 type.

@@ -6,7 +6,7 @@ use super::dialect::Operation;
 use super::event::{DECLARED_MIN_BYTES, Direction, Event, Place, Unfinished};
 use super::field::{Blob, Field, Fixed};
 use super::key::ELASTIC_STATE;
-use super::request::{Message, Part};
+use super::request::{FieldPart, Message};
 use super::watch::{Callback, Change, REGISTERED};
 use crate::time::Timestamp;
 
@@ -52,10 +52,10 @@ pub(super) enum Of {
 
 /// An answer or callback whose bytes are still coming.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct PendingAnswer {
     pub(super) of: Of,
-    /// Which integer comes before the fields, if any: [`Part::Nonce`], [`Part::Number`] or [`Part::KeyCount`].
-    head: Option<Part>,
+    /// Which integer comes before the fields, if any: [`FieldPart::Nonce`], [`FieldPart::Number`] or [`FieldPart::KeyCount`].
+    head: Option<FieldPart>,
     number: Option<i64>,
     /// Fields still to come.
     left: u64,
@@ -107,9 +107,9 @@ fn text(value: u64) -> Option<[u8; 8]> {
     raw.iter().all(|b| matches!(b, b' '..=b'~' | b'\r' | b'\n' | b'\t')).then_some(raw)
 }
 
-impl Open {
-    fn new(of: Of, head: Option<Part>, left: u64, first: Place) -> Self {
-        Open {
+impl PendingAnswer {
+    fn new(of: Of, head: Option<FieldPart>, left: u64, first: Place) -> Self {
+        PendingAnswer {
             of,
             head,
             number: None,
@@ -129,16 +129,16 @@ impl Open {
     pub(super) fn answer(p: Pending, shape: Shape, first: Place) -> Self {
         let (head, left) = match shape {
             Shape::None | Shape::Code => (None, 0),
-            Shape::Word => (Some(Part::Nonce), 0),
-            Shape::Number | Shape::NumberThenField => (Some(Part::Number), 0),
-            Shape::List => (Some(Part::KeyCount), 0),
+            Shape::Word => (Some(FieldPart::Nonce), 0),
+            Shape::Number | Shape::NumberThenField => (Some(FieldPart::Number), 0),
+            Shape::List => (Some(FieldPart::KeyCount), 0),
             Shape::Fields(n) => (None, n),
         };
-        Open::new(Of::Request(p), head, left, first)
+        PendingAnswer::new(Of::Request(p), head, left, first)
     }
 
     pub(super) fn callback(change: Change, first: Place) -> Self {
-        Open::new(Of::Callback(change), None, 3, first)
+        PendingAnswer::new(Of::Callback(change), None, 3, first)
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -161,11 +161,11 @@ impl Open {
         if self.fixed.have() == 0 {
             self.fixed_at = place.offset;
         }
-        let width = if self.head == Some(Part::Nonce) { 4 } else { 8 };
+        let width = if self.head == Some(FieldPart::Nonce) { 4 } else { 8 };
         let Some(value) = self.fixed.take(rest, width) else { return };
         let number = i64::from_le_bytes(value.to_le_bytes());
         let report = match self.head.take() {
-            Some(Part::Nonce) => {
+            Some(FieldPart::Nonce) => {
                 self.number = Some(number);
                 false
             }
@@ -174,7 +174,7 @@ impl Open {
                 // A queue's length before the pop says whether one element follows; a list's is its length.
                 let of_queue = matches!(self.of, Of::Request(p) if p.query == Operation::QueuePop);
                 self.left = match part {
-                    Part::KeyCount => u64::try_from(number).unwrap_or(0),
+                    FieldPart::KeyCount => u64::try_from(number).unwrap_or(0),
                     _ => u64::from(of_queue && number > 0),
                 };
                 self.count = self.left;
@@ -276,10 +276,10 @@ impl Open {
         };
         let have = u64::from(self.fixed.have());
         let (field, declared, delivered) = match (&self.blob, self.head) {
-            (Some(b), _) => (Part::Value, b.length(), b.delivered()),
-            (None, Some(Part::Nonce)) => (Part::Nonce, 4, have),
+            (Some(b), _) => (FieldPart::Value, b.length(), b.delivered()),
+            (None, Some(FieldPart::Nonce)) => (FieldPart::Nonce, 4, have),
             (None, Some(part)) => (part, 8, have),
-            (None, None) => (Part::ValueLength, 8, have),
+            (None, None) => (FieldPart::ValueLength, 8, have),
         };
         Unfinished {
             direction: Direction::Server,

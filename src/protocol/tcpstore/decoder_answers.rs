@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::answer::{AnswerKind, Shape, is_deferred, shape};
 use super::decoder::DecodeOptions;
-use super::decoder_answer::{Expected, Of, Open, Pending, code, code_answer};
+use super::decoder_answer::{Expected, Of, Pending, PendingAnswer, code, code_answer};
 use super::dialect::{Dialect, Operation};
 use super::event::{Direction, Event, Place};
 use super::pieces::Pieces;
@@ -47,7 +47,7 @@ enum Choice {
 pub(super) struct Answers {
     dialect: Dialect,
     pending: VecDeque<Pending>,
-    open: Option<Open>,
+    open: Option<PendingAnswer>,
     align: Align,
     early: Pieces,
     next: u64,
@@ -195,7 +195,7 @@ impl Answers {
                             rest = rest.get(1..).unwrap_or(&[]);
                             self.coded(p, first, place, out);
                         }
-                        shape => self.open = Some(Open::answer(p, shape, place)),
+                        shape => self.open = Some(PendingAnswer::answer(p, shape, place)),
                     }
                 }
                 Choice::Cancel(i) => {
@@ -208,7 +208,7 @@ impl Answers {
                 }
                 Choice::Callback(change) => {
                     rest = rest.get(1..).unwrap_or(&[]);
-                    self.open = Some(Open::callback(change, place));
+                    self.open = Some(PendingAnswer::callback(change, place));
                 }
                 Choice::Nothing => {
                     self.early.push(offset, rest.get(..MAX_EARLY).unwrap_or(rest), chunk.packet, chunk.time);
@@ -314,7 +314,7 @@ impl Answers {
     }
 
     fn close_if_complete(&mut self, end: u64, out: &mut impl FnMut(Event)) {
-        if !self.open.as_ref().is_some_and(Open::is_complete) {
+        if !self.open.as_ref().is_some_and(PendingAnswer::is_complete) {
             return;
         }
         if let Some(open) = self.open.take() {

@@ -6,11 +6,11 @@ use super::dialect::Operation;
 use super::event::{DECLARED_MIN_BYTES, DECLARED_MIN_KEYS, Declared, Direction, Event, Place, Unfinished};
 use super::field::{Blob, Field, Fixed};
 use super::key::ELASTIC_STATE;
-use super::request::{Layout, Message, Part, layout};
+use super::request::{FieldPart, Layout, Message, layout};
 
 /// A message whose bytes are still coming.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct PendingRequest {
     pub(super) message: Message,
     layout: Layout,
     /// Whether the count of a counted query is still to come.
@@ -26,7 +26,7 @@ pub(super) struct Open {
     kept: usize,
 }
 
-impl Open {
+impl PendingRequest {
     pub(super) fn new(id: u64, query: Operation, opcode: u8, place: Place) -> Self {
         let layout = layout(query);
         let message = Message {
@@ -39,12 +39,12 @@ impl Open {
             last: place.packet,
             first_time: place.time,
             time: place.time,
-            key_count: u64::from(!layout.counted && layout.steps.contains(&Part::Key)),
+            key_count: u64::from(!layout.counted && layout.steps.contains(&FieldPart::Key)),
             keys: Vec::new(),
             values: Vec::new(),
             number: None,
         };
-        Open {
+        PendingRequest {
             message,
             layout,
             count_due: layout.counted,
@@ -58,8 +58,8 @@ impl Open {
         }
     }
 
-    fn part(&self) -> Option<Part> {
-        if self.count_due { Some(Part::KeyCount) } else { self.layout.steps.get(self.step).copied() }
+    fn part(&self) -> Option<FieldPart> {
+        if self.count_due { Some(FieldPart::KeyCount) } else { self.layout.steps.get(self.step).copied() }
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -85,7 +85,7 @@ impl Open {
             self.fixed_at = place.offset;
         }
         let Some(value) = self.fixed.take(rest, width(part)) else { return };
-        let mut declare = |field: Part, limit: u64, element: u64| {
+        let mut declare = |field: FieldPart, limit: u64, element: u64| {
             if value > limit {
                 out(Signal::Event(Event::Declared(Declared {
                     request: self.message.id,
@@ -100,24 +100,24 @@ impl Open {
             }
         };
         match part {
-            Part::KeyCount => {
-                declare(Part::KeyCount, DECLARED_MIN_KEYS, 0);
+            FieldPart::KeyCount => {
+                declare(FieldPart::KeyCount, DECLARED_MIN_KEYS, 0);
                 self.message.key_count = value;
                 self.left = value;
                 self.count_due = false;
             }
-            Part::Key => {
-                declare(Part::KeyLength, DECLARED_MIN_BYTES, self.element);
+            FieldPart::Key => {
+                declare(FieldPart::KeyLength, DECLARED_MIN_BYTES, self.element);
                 self.open_blob(value, options.keep_key_bytes, self.message.keys.len(), options);
             }
-            Part::Value => {
+            FieldPart::Value => {
                 let element = if self.layout.counted { self.element } else { self.step.saturating_sub(1) as u64 };
-                declare(Part::ValueLength, DECLARED_MIN_BYTES, element);
+                declare(FieldPart::ValueLength, DECLARED_MIN_BYTES, element);
                 let elastic = self.message.keys.first().is_some_and(|k| k.bytes.starts_with(ELASTIC_STATE));
                 let keep = if elastic { options.keep_message_bytes } else { options.keep_value_bytes };
                 self.open_blob(value, keep, self.message.values.len(), options);
             }
-            Part::Magic | Part::Nonce => {
+            FieldPart::Magic | FieldPart::Nonce => {
                 self.message.number = Some(value as i64);
                 self.next_step();
             }
@@ -142,7 +142,7 @@ impl Open {
         let Some(field) = self.blob.take().map(Blob::into_field) else { return };
         self.kept += field.bytes.len();
         let list: &mut Vec<Field> =
-            if self.part() == Some(Part::Key) { &mut self.message.keys } else { &mut self.message.values };
+            if self.part() == Some(FieldPart::Key) { &mut self.message.keys } else { &mut self.message.values };
         if list.len() < options.keep_elements {
             list.push(field);
         }
@@ -159,11 +159,11 @@ impl Open {
     }
 
     pub(super) fn unfinished(&self, end: u64) -> Unfinished {
-        let part = self.part().unwrap_or(Part::Code);
+        let part = self.part().unwrap_or(FieldPart::Code);
         let (field, declared, delivered) = match (&self.blob, part) {
             (Some(b), part) => (part, b.length(), b.delivered()),
-            (None, Part::Key) => (Part::KeyLength, 8, u64::from(self.fixed.have())),
-            (None, Part::Value) => (Part::ValueLength, 8, u64::from(self.fixed.have())),
+            (None, FieldPart::Key) => (FieldPart::KeyLength, 8, u64::from(self.fixed.have())),
+            (None, FieldPart::Value) => (FieldPart::ValueLength, 8, u64::from(self.fixed.have())),
             (None, part) => (part, u64::from(width(part)), u64::from(self.fixed.have())),
         };
         Unfinished {
@@ -180,10 +180,10 @@ impl Open {
 }
 
 /// Width in bytes of the integer that a part begins with.
-fn width(part: Part) -> u8 {
+fn width(part: FieldPart) -> u8 {
     match part {
-        Part::Magic | Part::Nonce => 4,
-        Part::Code => 1,
+        FieldPart::Magic | FieldPart::Nonce => 4,
+        FieldPart::Code => 1,
         _ => 8,
     }
 }

@@ -1,7 +1,7 @@
 //! The client's stream: bytes → requests.
 
 use super::decoder::DecodeOptions;
-use super::decoder_request::Open;
+use super::decoder_request::PendingRequest;
 use super::dialect::{Dialect, Operation};
 use super::event::{Direction, Event, Place, ValidateFault};
 use super::pieces::Pieces;
@@ -23,7 +23,7 @@ enum Mode {
     /// At the first byte of a message.
     Between,
     /// In a message.
-    Within(Open),
+    Within(PendingRequest),
     /// Looking for a message; captured bytes from this offset on are passed over.
     Searching(u64),
     /// Not read on; bytes from this offset on are not decoded.
@@ -213,12 +213,12 @@ impl Requests {
         }
     }
 
-    fn begin(&self, opcode: u8, place: Place) -> Result<Open, Box<Event>> {
+    fn begin(&self, opcode: u8, place: Place) -> Result<PendingRequest, Box<Event>> {
         if self.validation == Validation::Required && self.dialect.operation(opcode) != Some(Operation::Validate) {
             return Err(Box::new(Event::Validate { fault: ValidateFault::Missing { first: opcode }, place }));
         }
         let query = self.dialect.operation(opcode).ok_or_else(|| Box::new(Event::Unknown { opcode, place }))?;
-        Ok(Open::new(self.next_id, query, opcode, place))
+        Ok(PendingRequest::new(self.next_id, query, opcode, place))
     }
 
     /// `end`: where the last byte read was, its offset being that of the next one.

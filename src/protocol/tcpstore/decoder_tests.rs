@@ -1,6 +1,6 @@
 //! The decoder against recorded clients and servers.
 
-use super::trial::{Piece, connections, data, decode_as, unhex};
+use super::test_support::{Piece, connections, data, decode_as, unhex};
 use super::*;
 use crate::time::{NANOS, Timestamp};
 
@@ -208,7 +208,7 @@ fn captured_clients_are_understood_to_the_last_byte() {
                     Event::Request(_) => count += 1,
                     Event::Answer(_) => {}
                     // The 200 000-byte value, both ways.
-                    Event::Declared(d) => assert_eq!((d.field, d.value), (Part::ValueLength, 200_000)),
+                    Event::Declared(d) => assert_eq!((d.field, d.value), (FieldPart::ValueLength, 200_000)),
                     Event::AnswerLength { value, text, .. } => assert_eq!((*value, *text), (200_000, None)),
                     // The wait that times out, where clients could not cancel it.
                     Event::Unanswered { query: Operation::Wait, .. } if dialect < Dialect::C => {}
@@ -231,9 +231,9 @@ fn the_probe_that_killed_three_jobs() {
     let all = connections("incident-torch1.13/node-a.pcap", 29500);
     let pieces = all.values().find(|p| p.iter().any(|p| p.packet == 411)).unwrap();
     for (dialect, query, field) in [
-        (Dialect::B, Operation::Add, Part::KeyLength),
-        (Dialect::C, Operation::Add, Part::KeyLength),
-        (Dialect::A1, Operation::Check, Part::KeyCount),
+        (Dialect::B, Operation::Add, FieldPart::KeyLength),
+        (Dialect::C, Operation::Add, FieldPart::KeyLength),
+        (Dialect::A1, Operation::Check, FieldPart::KeyCount),
     ] {
         let events = decode_as(dialect, pieces, true);
         let Some(Event::Declared(d)) = events.first() else { panic!("{events:?}") };
@@ -242,7 +242,7 @@ fn the_probe_that_killed_three_jobs() {
     }
     let events = decode_as(Dialect::B, pieces, false);
     let Some(Event::Unfinished(u)) = events.last() else { panic!("{events:?}") };
-    assert_eq!((u.field, u.declared, u.delivered, u.message_delivered), (Part::Key, 962_696_183_808, 33, 42));
+    assert_eq!((u.field, u.declared, u.delivered, u.message_delivered), (FieldPart::Key, 962_696_183_808, 33, 42));
     let events = decode_as(Dialect::D, pieces, false);
     assert!(matches!(events[0], Event::Validate { fault: ValidateFault::Missing { first: 3 }, .. }), "{events:?}");
 }
@@ -277,7 +277,7 @@ fn greetings_are_read_as_the_servers_read_them() {
             let sum: u64 = events
                 .iter()
                 .filter_map(|e| match e {
-                    Event::Declared(d) if d.field == Part::KeyCount => d.value.checked_mul(8),
+                    Event::Declared(d) if d.field == FieldPart::KeyCount => d.value.checked_mul(8),
                     Event::Declared(d) => Some(d.value).filter(|n| *n < 1 << 47),
                     _ => None,
                 })

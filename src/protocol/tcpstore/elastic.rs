@@ -156,7 +156,7 @@ fn base64(text: &[u8]) -> Result<Vec<u8>, ElasticError> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::trial::{connections, data, decode_as};
+    use super::super::test_support::{connections, data, decode_as};
     use super::super::{Dialect, Event, Purpose, purpose};
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::dialect::Operation;
-use super::request::{Message, Part};
+use super::request::{FieldPart, Message};
 use super::watch::Callback;
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
@@ -42,8 +42,8 @@ pub struct Declared {
     pub query: Operation,
     /// Its byte in this dialect.
     pub opcode: u8,
-    /// Which field: [`Part::KeyLength`], [`Part::ValueLength`] or [`Part::KeyCount`].
-    pub field: Part,
+    /// Which field: [`FieldPart::KeyLength`], [`FieldPart::ValueLength`] or [`FieldPart::KeyCount`].
+    pub field: FieldPart,
     /// What it declares: bytes, or keys.
     pub value: u64,
     /// Which element of a counted query it belongs to, from 0; of COMPARE_SET, 0 for the expected value and 1 for the desired one.
@@ -64,7 +64,7 @@ pub struct Unfinished {
     /// The query; `None` for a callback.
     pub query: Option<Operation>,
     /// The field that is incomplete.
-    pub field: Part,
+    pub field: FieldPart,
     /// Its size in bytes: as declared before it for keys and values, else the width of the integer.
     pub declared: u64,
     /// How many of them came.

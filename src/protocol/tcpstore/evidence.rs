@@ -141,7 +141,7 @@ fn judge(client: &[u8], may_begin: impl Fn(Dialect, Operation) -> bool) -> Candi
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{connections, data, unhex};
+    use super::super::test_support::{connections, data, unhex};
     use super::*;
     use Dialect::*;
 
@@ -208,7 +208,7 @@ mod tests {
             ("gloo/gloo-1.8.0.pcap", 29511),
             ("store-and-nccl/torch2.15-nccl2.26-node-a.pcap", 29500),
         ] {
-            for (flow, client) in super::super::trial::first_bytes_of_flows(file) {
+            for (flow, client) in super::super::test_support::first_bytes_of_flows(file) {
                 if flow.1 != store_port && flow.0 != store_port {
                     let verdict = first_bytes(&client);
                     let short = client.len() < 18 && verdict == Candidates::NotEnoughBytes;

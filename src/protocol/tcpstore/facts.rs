@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::event::{Declared, Event, Place, Unfinished, ValidateFault};
+use super::infer_dialect::Reading;
 use super::learned::Learned;
-use super::narrow::Reading;
 use super::{Connection, DecodeOptions, Dialect, Operation};
 use crate::stream::{Chunk, Direction};
 use crate::time::Timestamp;

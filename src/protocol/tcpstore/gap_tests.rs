@@ -1,6 +1,6 @@
 //! Gaps, beginnings in the middle, and servers that are none.
 
-use super::trial::unhex;
+use super::test_support::unhex;
 use super::*;
 use crate::stream::{Chunk, PacketRef};
 use crate::time::Timestamp;

@@ -49,7 +49,7 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{connections, decode_as};
+    use super::super::test_support::{connections, decode_as};
     use super::super::{Dialect, Event, Purpose, purpose};
     use super::*;
 

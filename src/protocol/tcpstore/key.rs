@@ -1,7 +1,7 @@
 //! What a key of the store is for, by its name and its value.
 
 use super::gloo_blob::parse_gloo_blob;
-use super::unique_id::{UNIQUE_ID_BYTES, parse_nccl_unique_id};
+use crate::protocol::nccl::{UNIQUE_ID_BYTES, parse_unique_id};
 
 /// What the key of an elastic job's state begins with. Its value grows with the job: some 80 bytes an agent.
 pub(super) const ELASTIC_STATE: &[u8] = b"/torch.rendezvous.";
@@ -145,7 +145,7 @@ fn by_value(path: &str, last: &str, value: &[u8]) -> Option<Purpose> {
     if numbered && !path.contains("SymmetricMemory/") && !parse_gloo_blob(value).is_empty() {
         // Gloo's blob for two ranks in PyTorch 1.4 is 128 bytes too, and begins as ids before NCCL 2.16.2 do.
         // Its unused bytes are stack memory, an id's are zero; on a tie the group's backend name decides.
-        let ambiguous = value.len() == UNIQUE_ID_BYTES && parse_nccl_unique_id(value).is_some();
+        let ambiguous = value.len() == UNIQUE_ID_BYTES && parse_unique_id(value).is_some();
         return Some(if ambiguous && !path.contains("cpu") { Purpose::NcclUniqueId } else { Purpose::GlooAddress });
     }
     let id_key =

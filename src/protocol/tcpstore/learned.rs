@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::answer::Answer;
-use super::attendance::ElasticJob;
 use super::elastic::parse_elastic_state;
+use super::elastic_events::ElasticJob;
 use super::gloo_blob::parse_gloo_blob;
 use super::key::{ELASTIC_STATE, Purpose, purpose};
 use super::request::Message;
 use super::signs::Signs;
-use super::unique_id::{NcclUniqueId, UNIQUE_ID_BYTES, parse_nccl_unique_id};
 use super::{Field, Operation};
 use crate::net::Endpoint;
+use crate::protocol::nccl::{UniqueId, parse_unique_id};
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
 
@@ -35,12 +35,8 @@ pub struct Said {
 /// A bootstrap root, named by a stored `ncclUniqueId`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedRoot {
-    /// The first eight bytes of the id as on the wire, little-endian; `None` before NCCL 2.16.2.
-    pub magic: Option<u64>,
-    /// Where the root listens.
-    pub root: Endpoint,
-    /// The id itself.
-    pub id: Option<NcclUniqueId>,
+    /// The id: its magic, and where the root listens.
+    pub id: UniqueId,
     /// The key that holds the id.
     pub key: Vec<u8>,
     /// Where the id was first seen.
@@ -193,13 +189,11 @@ impl Learned {
     }
 
     fn root(&mut self, key: &[u8], value: &[u8], said: Said) {
-        if value.len() != UNIQUE_ID_BYTES || self.roots.len() >= KEPT {
-            return;
-        }
-        if let Some(id) = parse_nccl_unique_id(value)
-            && !self.roots.iter().any(|r| r.root == id.root && r.magic == id.magic)
+        if self.roots.len() < KEPT
+            && let Some(id) = parse_unique_id(value)
+            && !self.roots.iter().any(|r| r.id == id)
         {
-            self.roots.push(NamedRoot { magic: id.magic, root: id.root, id: Some(id), key: key.to_vec(), said });
+            self.roots.push(NamedRoot { id, key: key.to_vec(), said });
         }
     }
 
@@ -251,7 +245,7 @@ impl Learned {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{connections, decode_as};
+    use super::super::test_support::{connections, decode_as};
     use super::super::{Dialect, Event};
     use super::*;
 
@@ -279,6 +273,17 @@ mod tests {
         assert!(stores.iter().any(|s| s.port == Some(33281) && s.address.is_some()), "{stores:?}");
         let job = all.iter().find_map(|l| l.jobs.get("exp42")).expect("the run id");
         assert_eq!(job.agents.len(), 3);
+    }
+
+    #[test]
+    fn a_real_id_in_a_real_store_names_the_real_root() {
+        let all = taught("store-and-nccl/torch2.15-nccl2.26-node-a.pcap", 29500);
+        let ids: Vec<UniqueId> = all.iter().flat_map(|l| &l.roots).map(|r| r.id).collect();
+        assert!(!ids.is_empty());
+        for id in ids {
+            assert_eq!(id.root.to_string(), "192.0.2.11:58547");
+            assert_eq!(id.magic.map(u64::to_le_bytes), Some([0x82, 0x04, 0x0f, 0xcc, 0xce, 0x3a, 0x3d, 0x2d]));
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! PyTorch's TCPStore: the rendezvous store of `torch.distributed`.
 
 mod answer;
-mod attendance;
 mod decoder;
 mod decoder_answer;
 mod decoder_answers;
@@ -9,14 +8,15 @@ mod decoder_request;
 mod decoder_requests;
 mod dialect;
 mod elastic;
+mod elastic_events;
 mod event;
 mod evidence;
 mod facts;
 mod field;
 mod gloo_blob;
+mod infer_dialect;
 mod key;
 mod learned;
-mod narrow;
 mod pickle;
 mod pieces;
 mod plausible;
@@ -25,27 +25,25 @@ mod request;
 pub mod server;
 mod signs;
 mod socket_address;
-mod unique_id;
 mod watch;
 
 pub use answer::{Answer, AnswerKind};
-pub use attendance::{Attendance, ElasticJob, Turn};
 pub use decoder::{Connection, DecodeOptions};
 pub use dialect::{Dialect, Operation};
 pub use elastic::{Agent, ElasticError, ElasticState, parse_elastic_state};
+pub use elastic_events::{Attendance, ElasticJob, JobEvent};
 pub use event::{DECLARED_MIN_BYTES, DECLARED_MIN_KEYS, Declared, Direction, Event, Place, Unfinished, ValidateFault};
 pub use evidence::{Candidates, DialectSet, first_bytes, middle_bytes};
 pub use facts::{Decoding, Facts, FirstRequest, is_store_key};
 pub use field::Field;
 pub use gloo_blob::parse_gloo_blob;
+pub use infer_dialect::{Evidence, FlowReadings, Narrowed, Partner, Reading, narrow};
 pub use key::{Purpose, purpose};
 pub use learned::{Learned, NamedRoot, NamedStore, Said};
-pub use narrow::{Evidence, FlowReadings, Narrowed, Partner, Reading, narrow};
 pub use pickle::PickleError;
 pub use release::Release;
-pub use request::{Message, Part, VALIDATE_MAGIC};
+pub use request::{FieldPart, Message, VALIDATE_MAGIC};
 pub use signs::{Pulse, Signal, Signs};
-pub use unique_id::{NcclUniqueId, UNIQUE_ID_BYTES, parse_nccl_unique_id};
 pub use watch::{Callback, Change};
 
 #[cfg(test)]
@@ -55,4 +53,4 @@ mod gap_tests;
 #[cfg(test)]
 mod round_trip_tests;
 #[cfg(test)]
-mod trial;
+mod test_support;

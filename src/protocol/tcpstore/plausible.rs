@@ -2,7 +2,7 @@
 //! ports that nobody named. Strict, because a wrong yes turns foreign bytes into claims.
 
 use super::dialect::{Dialect, Operation};
-use super::request::{Part, VALIDATE_MAGIC, layout};
+use super::request::{FieldPart, VALIDATE_MAGIC, layout};
 
 /// Longest key that is taken for one, in bytes: longer ones exist, but not at the place where decoding begins.
 const MAX_KEY: u64 = 4096;
@@ -79,7 +79,7 @@ pub(super) fn request(dialect: Dialect, bytes: &[u8]) -> Plausible {
         };
     }
     let layout = layout(query);
-    if layout.steps.first() != Some(&Part::Key) {
+    if layout.steps.first() != Some(&FieldPart::Key) {
         return Plausible::No;
     }
     let more = |possible: bool| if possible { Plausible::More } else { Plausible::No };
@@ -103,12 +103,12 @@ pub(super) fn request(dialect: Dialect, bytes: &[u8]) -> Plausible {
     // What follows the key is judged as far as it is there.
     let tail = usize::try_from(key_length).ok().and_then(|n| rest.get(n..)).unwrap_or(&[]);
     let sound = match layout.steps.get(1) {
-        Some(Part::Value) => match length(tail, MAX_VALUE) {
+        Some(FieldPart::Value) => match length(tail, MAX_VALUE) {
             Ok((value, _)) => value <= MAX_VALUE,
             // High bytes are still to come: no judgement.
             Err(possible) => possible,
         },
-        Some(Part::Number) => match length(tail, u64::MAX) {
+        Some(FieldPart::Number) => match length(tail, u64::MAX) {
             Ok((number, _)) => (number as i64).unsigned_abs() < 1 << 40,
             Err(_) => true,
         },

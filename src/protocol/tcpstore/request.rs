@@ -53,9 +53,9 @@ impl Message {
     }
 }
 
-/// Part of a request or an answer, as the wire has it.
+/// FieldPart of a request or an answer, as the wire has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Part {
+pub enum FieldPart {
     /// How many keys (or key–value pairs, or listed keys) follow: u64.
     KeyCount,
     /// The length of a key: u64.
@@ -76,19 +76,19 @@ pub enum Part {
     Code,
 }
 
-impl Part {
+impl FieldPart {
     /// As reports name it.
     pub fn name(self) -> &'static str {
         match self {
-            Part::KeyCount => "key count",
-            Part::KeyLength => "key length",
-            Part::Key => "key",
-            Part::ValueLength => "value length",
-            Part::Value => "value",
-            Part::Number => "number",
-            Part::Magic => "magic",
-            Part::Nonce => "nonce",
-            Part::Code => "code",
+            FieldPart::KeyCount => "key count",
+            FieldPart::KeyLength => "key length",
+            FieldPart::Key => "key",
+            FieldPart::ValueLength => "value length",
+            FieldPart::Value => "value",
+            FieldPart::Number => "number",
+            FieldPart::Magic => "magic",
+            FieldPart::Nonce => "nonce",
+            FieldPart::Code => "code",
         }
     }
 }
@@ -98,22 +98,22 @@ impl Part {
 pub(super) struct Layout {
     /// Whether a u64 count comes first and the steps repeat so often.
     pub(super) counted: bool,
-    /// [`Part::Key`], [`Part::Value`] (each a length and bytes), [`Part::Number`], [`Part::Magic`], [`Part::Nonce`].
-    pub(super) steps: &'static [Part],
+    /// [`FieldPart::Key`], [`FieldPart::Value`] (each a length and bytes), [`FieldPart::Number`], [`FieldPart::Magic`], [`FieldPart::Nonce`].
+    pub(super) steps: &'static [FieldPart],
 }
 
 /// The layout of `query` behind its opcode; the same in every dialect that has it.
 pub(super) fn layout(query: Operation) -> Layout {
     use Operation::*;
-    let (counted, steps): (bool, &'static [Part]) = match query {
-        Validate => (false, &[Part::Magic]),
-        Ping => (false, &[Part::Nonce]),
-        Set | Append | QueuePush => (false, &[Part::Key, Part::Value]),
-        CompareSet => (false, &[Part::Key, Part::Value, Part::Value]),
-        Get | DeleteKey | WatchKey | QueuePop | QueueLen => (false, &[Part::Key]),
-        Add | Barrier => (false, &[Part::Key, Part::Number]),
-        Check | Wait | MultiGet => (true, &[Part::Key]),
-        MultiSet => (true, &[Part::Key, Part::Value]),
+    let (counted, steps): (bool, &'static [FieldPart]) = match query {
+        Validate => (false, &[FieldPart::Magic]),
+        Ping => (false, &[FieldPart::Nonce]),
+        Set | Append | QueuePush => (false, &[FieldPart::Key, FieldPart::Value]),
+        CompareSet => (false, &[FieldPart::Key, FieldPart::Value, FieldPart::Value]),
+        Get | DeleteKey | WatchKey | QueuePop | QueueLen => (false, &[FieldPart::Key]),
+        Add | Barrier => (false, &[FieldPart::Key, FieldPart::Number]),
+        Check | Wait | MultiGet => (true, &[FieldPart::Key]),
+        MultiSet => (true, &[FieldPart::Key, FieldPart::Value]),
         GetNumKeys | CancelWait | ListKeys => (false, &[]),
     };
     Layout { counted, steps }

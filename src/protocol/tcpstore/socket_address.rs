@@ -21,12 +21,3 @@ pub(super) fn endpoint(bytes: &[u8]) -> Option<Endpoint> {
     };
     (port != 0).then(|| Endpoint::new(address, port))
 }
-
-/// Length in bytes of the structure that begins `bytes`: 16 or 28.
-pub(super) fn length(bytes: &[u8]) -> Option<usize> {
-    match bytes.get(..2)? {
-        [2, 0] => Some(16),
-        [10, 0] => Some(28),
-        _ => None,
-    }
-}

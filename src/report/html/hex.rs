@@ -13,20 +13,20 @@ const BYTES: usize = 256;
 
 /// What a byte is part of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum HexSpan {
     Type,
     Length,
     Payload,
     Other,
 }
 
-impl Part {
+impl HexSpan {
     fn class(self) -> &'static str {
         match self {
-            Part::Type => "ty",
-            Part::Length => "le",
-            Part::Payload => "pa",
-            Part::Other => "ot",
+            HexSpan::Type => "ty",
+            HexSpan::Length => "le",
+            HexSpan::Payload => "pa",
+            HexSpan::Other => "ot",
         }
     }
 }
@@ -128,7 +128,13 @@ fn dump(h: &mut Html, f: &Finding, hex: &str) {
 }
 
 /// Bytes of one part in one element, with what stands between two of them.
-fn runs(h: &mut Html, line: &[u8], parts: &[Part], show: impl Fn(u8) -> String, after: impl Fn(usize) -> &'static str) {
+fn runs(
+    h: &mut Html,
+    line: &[u8],
+    parts: &[HexSpan],
+    show: impl Fn(u8) -> String,
+    after: impl Fn(usize) -> &'static str,
+) {
     let mut open = None;
     for (at, (b, part)) in line.iter().zip(parts).enumerate() {
         let between = if at > 0 { after(at - 1) } else { "" };
@@ -150,12 +156,12 @@ fn runs(h: &mut Html, line: &[u8], parts: &[Part], show: impl Fn(u8) -> String, 
 
 /// The length field is where the declared number stands in the bytes, little-endian, after the type: it is looked for,
 /// not assumed, so that no byte is coloured as what it is not.
-fn parts(f: &Finding, bytes: &[u8]) -> Vec<Part> {
-    let mut parts = vec![Part::Other; bytes.len()];
+fn parts(f: &Finding, bytes: &[u8]) -> Vec<HexSpan> {
+    let mut parts = vec![HexSpan::Other; bytes.len()];
     if f.query.is_some()
         && let Some(first) = parts.first_mut()
     {
-        *first = Part::Type;
+        *first = HexSpan::Type;
     }
     let declared = f.declared.as_ref().and_then(|d| d.bytes.or(d.count)).filter(|n| *n > 0);
     let Some(number) = declared else { return parts };
@@ -167,7 +173,7 @@ fn parts(f: &Finding, bytes: &[u8]) -> Vec<Part> {
     });
     if let Some((at, width)) = found {
         for (i, part) in parts.iter_mut().enumerate().skip(at) {
-            *part = if i < at + width { Part::Length } else { Part::Payload };
+            *part = if i < at + width { HexSpan::Length } else { HexSpan::Payload };
         }
     }
     parts
@@ -186,7 +192,7 @@ mod tests {
         let words: String = parts(&f, &bytes).iter().map(|p| p.class()).collect();
         assert_eq!(words, format!("ty{}{}", "le".repeat(8), "pa".repeat(4)));
         f.declared = Some(Declared { bytes: Some(7), ..Declared::default() });
-        assert!(parts(&f, &bytes).iter().skip(1).all(|p| *p == Part::Other));
+        assert!(parts(&f, &bytes).iter().skip(1).all(|p| *p == HexSpan::Other));
         assert!(parts(&f, &[]).is_empty());
     }
 }

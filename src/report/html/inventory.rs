@@ -1,8 +1,8 @@
 //! Who else was there, and what was read.
 
 use super::markup::Html;
+use crate::report::liveness_lines;
 use crate::report::model::{Input, Listener, Report};
-use crate::report::roll;
 use crate::report::size::{Times, grouped, readings, span};
 use crate::report::table::{dialect_words, endpoint};
 use crate::report::view;
@@ -124,7 +124,7 @@ pub(super) fn jobs(h: &mut Html, report: &Report, times: &Times) {
             job.participants.iter().filter_map(|p| p.host.as_deref().or(p.address.as_deref())).take(16).collect();
         let of = job.participants.len();
         h.raw("<li>").text(&format!("{}{run}{world}, {of} participants: {}", job.protocol, members.join(", ")));
-        let troubles = roll::troubles(report, job, times);
+        let troubles = liveness_lines::troubles(report, job, times);
         if !troubles.is_empty() {
             h.raw("<ul>");
             for line in troubles.iter().take(ROWS) {
@@ -143,7 +143,7 @@ pub(super) fn jobs(h: &mut Html, report: &Report, times: &Times) {
     }
     h.raw("</ul>\n");
     for job in report.jobs.iter().filter(|j| !j.signs_of_life.is_empty()).take(FIGURES) {
-        h.leaf("h3", &[], &format!("Who was there: {}", roll::title(report, job))).line();
+        h.leaf("h3", &[], &format!("Who was there: {}", liveness_lines::title(report, job))).line();
         super::timeline::of_job(h, report, job, times);
     }
     h.raw("</section>\n");

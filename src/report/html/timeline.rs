@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::liveness::rows_of_job;
 use super::markup::Html;
-use super::roll::rows_of_job;
 use super::track::{Band, Kind, Mark, Row, bands, extent, rows_of_findings, rows_of_incident};
 use crate::report::escape::clean;
 use crate::report::model::{Incident, Job, Report};

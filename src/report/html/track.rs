@@ -104,7 +104,7 @@ pub(super) fn rows_of_incident(report: &Report, incident: &Incident, times: &Tim
     if let Some((from, to)) = extent(&rows, &[]) {
         let about = (to.seconds_since(from) * 0.5).clamp(60.0, 3600.0) * NANOS as f64;
         let span = (from.plus_nanos(-(about as i64)), to.plus_nanos(about as i64));
-        let mut told = super::roll::marks(report, span, times);
+        let mut told = super::liveness::marks(report, span, times);
         let addresses = incident.hosts.iter().map(|h| h.address.as_deref());
         let addresses = addresses.chain(incident.survivors.iter().map(|s| s.address.as_deref()));
         for (row, address) in rows.iter_mut().zip(addresses) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Protocol, Role, SignKind, Turn};
+use super::{JobEvent, Protocol, Role, SignKind};
 use crate::time::Timestamp;
 
 /// An address and port that accepted connections, or that another stream named as doing so.
@@ -119,7 +119,7 @@ pub struct Moment {
     /// When.
     pub time: Option<Timestamp>,
     /// What.
-    pub kind: Turn,
+    pub kind: JobEvent,
     /// The host that did it, or to which it happened.
     pub host: Option<String>,
     /// Its address.

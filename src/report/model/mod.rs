@@ -11,9 +11,9 @@ mod incident;
 mod input;
 mod listener;
 
-pub use crate::words::{
-    Cause, CoverageLevel, IncidentKind, InputKind, OomKind, Outcome, Protocol, Role, Scope, Severity, SignKind, Turn,
-    Verdict, WorkloadKind,
+pub use crate::vocabulary::{
+    Cause, CoverageLevel, IncidentKind, InputKind, JobEvent, OomKind, Outcome, Protocol, Role, Scope, Severity,
+    SignKind, Verdict, WorkloadKind,
 };
 pub use finding::{Declared, Effect, Finding, OuterHeader, Sender, Sighting, Stray, Target};
 pub use incident::{Chance, Incident, IncidentHost, IncidentSource, LogLine, OomEvent, Survivor, Workload};

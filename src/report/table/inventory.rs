@@ -3,8 +3,8 @@
 use super::evidence::{dialect_words, endpoint};
 use super::page::{Ink, Page, count, hard, ink};
 use crate::report::escape::clean;
+use crate::report::liveness_lines;
 use crate::report::model::{Listener, OomEvent, Protocol, Report, Scan};
-use crate::report::roll;
 use crate::report::size;
 use crate::report::view::{self, lone_kills, notable};
 
@@ -157,7 +157,7 @@ pub(super) fn groups(page: &mut Page, report: &Report) {
         let people = count(job.participants.len(), "participant", "participants");
         let members = if members.is_empty() { String::new() } else { format!(" ({})", members.join(", ")) };
         page.bullet(1, &format!("{}{run}{world}{store}, {people}{members}", job.protocol));
-        let troubles = roll::troubles(report, job, &page.times);
+        let troubles = liveness_lines::troubles(report, job, &page.times);
         for line in troubles.iter().take(page.at_most(6)) {
             page.bullet(2, line);
         }

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::page::{Ink, Page, count, ink, t};
+use crate::report::liveness_lines;
 use crate::report::model::{Cause, CoverageLevel, Incident, IncidentKind, Protocol, Report, Severity, Verdict};
-use crate::report::roll;
 use crate::report::size::grouped;
 use crate::report::view::{self, capital, triggers};
 
@@ -138,8 +138,8 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
         page.hang(&format!("Note: {}", t(note)), 0, 2);
     }
     for job in report.jobs.iter().filter(|j| j.signs_of_life.iter().any(|s| s.first_of_job)).take(page.at_most(3)) {
-        if let Some(line) = roll::first_silence(job, &page.times) {
-            page.hang(&ink(Ink::Bold, &format!("{}: {line}.", capital(&roll::title(report, job)))), 0, 2);
+        if let Some(line) = liveness_lines::first_silence(job, &page.times) {
+            page.hang(&ink(Ink::Bold, &format!("{}: {line}.", capital(&liveness_lines::title(report, job)))), 0, 2);
         }
     }
     if let Some(date) = page.times.date {

@@ -6,7 +6,7 @@ use super::value::Value;
 
 /// What a request consists of, after its query type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
+enum ReadingPart {
     /// u64 length, then so many bytes.
     Key,
     /// u64 length, then so many bytes.
@@ -19,17 +19,17 @@ enum Part {
     Narrow,
 }
 
-fn parts(operation: Operation) -> &'static [Part] {
+fn parts(operation: Operation) -> &'static [ReadingPart] {
     use Operation::*;
     match operation {
         GetNumKeys | CancelWait | ListKeys => &[],
-        Validate | Ping => &[Part::Narrow],
-        Set | Append | QueuePush => &[Part::Key, Part::Bytes],
-        CompareSet => &[Part::Key, Part::Bytes, Part::Bytes],
-        Get | WatchKey | DeleteKey | QueuePop | QueueLen => &[Part::Key],
-        Add | Barrier => &[Part::Key, Part::Wide],
-        Check | Wait | MultiGet => &[Part::Count, Part::Key],
-        MultiSet => &[Part::Count, Part::Key, Part::Bytes],
+        Validate | Ping => &[ReadingPart::Narrow],
+        Set | Append | QueuePush => &[ReadingPart::Key, ReadingPart::Bytes],
+        CompareSet => &[ReadingPart::Key, ReadingPart::Bytes, ReadingPart::Bytes],
+        Get | WatchKey | DeleteKey | QueuePop | QueueLen => &[ReadingPart::Key],
+        Add | Barrier => &[ReadingPart::Key, ReadingPart::Wide],
+        Check | Wait | MultiGet => &[ReadingPart::Count, ReadingPart::Key],
+        MultiSet => &[ReadingPart::Count, ReadingPart::Key, ReadingPart::Bytes],
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) enum Event {
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) operation: Operation,
-    parts: &'static [Part],
+    parts: &'static [ReadingPart],
     index: usize,
     rounds: u64,
     number: u64,
@@ -126,7 +126,7 @@ impl Request {
     pub(super) fn advance(&mut self, input: &mut &[u8], limit: usize) -> Event {
         let Some(&part) = self.parts.get(self.index).filter(|_| self.rounds > 0) else { return Event::Done };
         if self.body.is_none() {
-            self.wanted = if part == Part::Narrow { 4 } else { 8 };
+            self.wanted = if part == ReadingPart::Narrow { 4 } else { 8 };
             while u64::from(self.number_bytes) < self.wanted {
                 let Some((&byte, rest)) = input.split_first() else { return Event::NeedMore };
                 self.number |= u64::from(byte) << (8 * self.number_bytes);
@@ -137,15 +137,15 @@ impl Request {
             let number = std::mem::take(&mut self.number);
             self.number_bytes = 0;
             let field = match part {
-                Part::Key => Field::Key,
-                Part::Bytes => Field::Value,
-                Part::Count => {
+                ReadingPart::Key => Field::Key,
+                ReadingPart::Bytes => Field::Value,
+                ReadingPart::Count => {
                     self.claim = Some(Claim { operation: self.operation, field: Field::Count, declared: number });
                     self.rounds = number;
                     self.index = 1;
                     return Event::Count(number);
                 }
-                Part::Wide | Part::Narrow => {
+                ReadingPart::Wide | ReadingPart::Narrow => {
                     self.finish_part();
                     return Event::Number(number);
                 }
@@ -167,12 +167,12 @@ impl Request {
         }
         let value = self.body.take().map(|(v, _)| v).unwrap_or_default();
         self.finish_part();
-        if part == Part::Key { Event::Key(value) } else { Event::Bytes(value) }
+        if part == ReadingPart::Key { Event::Key(value) } else { Event::Bytes(value) }
     }
 
     fn finish_part(&mut self) {
         self.index += 1;
-        if self.index >= self.parts.len() && self.parts.first() == Some(&Part::Count) {
+        if self.index >= self.parts.len() && self.parts.first() == Some(&ReadingPart::Count) {
             self.rounds = self.rounds.saturating_sub(1);
             self.index = 1;
         }

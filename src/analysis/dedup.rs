@@ -1,0 +1,170 @@
+//! From sets to listeners: a flow seen from several vantage points is one flow.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::jobs::Discovered;
+use super::options::Options;
+use super::sets::Set;
+use crate::names::Names;
+use crate::net::Endpoint;
+use crate::protocol::listener::{Connection, Listener, study};
+use crate::protocol::observation::FlowObservation;
+use crate::protocol::tcpstore::Dialect;
+use crate::stream::{Activity, FlowRecord, FlowState};
+use crate::time::Timestamp;
+
+/// One connection, with what every vantage point saw of it; the nearest to the listener first.
+#[derive(Clone, Debug)]
+pub(super) struct DistinctFlow<'a> {
+    /// At the nearest vantage point.
+    pub(super) connection: Connection<'a>,
+    /// At the others.
+    pub(super) elsewhere: Vec<&'a FlowObservation>,
+}
+
+/// The endpoints that are stores, or may be: somebody spoke to them as to a store, or their port is one of those
+/// watched and something answered or was sent there.
+pub(super) fn listeners(sets: &[Set], options: &Options, lessons: &Discovered) -> BTreeSet<Endpoint> {
+    let mut found = BTreeSet::new();
+    for set in sets {
+        for f in &set.seen.flows {
+            let speaks = Dialect::ALL
+                .iter()
+                .any(|d| f.facts(*d).is_some_and(|x| x.reading.is_sound() || x.is_clean() && x.validate.is_none()));
+            if speaks {
+                found.insert(f.server());
+            }
+        }
+        for r in &set.seen.records {
+            let named = lessons.stores.contains_key(&r.server());
+            if (named || options.ports.contains(r.server().port)) && (r.accepted() || r.bytes[0] > 0) {
+                found.insert(r.server());
+            }
+        }
+    }
+    found
+}
+
+/// Listeners of which a set holds flows that were dismissed before it was known that they matter.
+pub(super) fn missed(set: &Set, listeners: &BTreeSet<Endpoint>) -> HashSet<Endpoint> {
+    let held: HashSet<(Endpoint, Endpoint, u64)> =
+        set.seen.flows.iter().map(|f| (f.client(), f.server(), f.record.first_packet.number)).collect();
+    set.seen
+        .records
+        .iter()
+        .filter(|r| {
+            r.state == FlowState::Dismissed
+                && !r.folded
+                && r.bytes[0] + r.bytes[1] > 0
+                && listeners.contains(&r.server())
+        })
+        .filter(|r| !held.contains(&(r.client(), r.server(), r.first_packet.number)))
+        .map(FlowRecord::server)
+        .collect()
+}
+
+/// How near a set was taken to an endpoint: on its host, at its address, elsewhere.
+fn distance(set: &Set, endpoint: Endpoint, names: &Names) -> u8 {
+    let host = names.host(endpoint.address);
+    match (&set.host, host) {
+        (Some(a), Some(b)) if names.same(a, b) => 0,
+        _ if set.own == Some(endpoint.address) => 1,
+        _ => 2,
+    }
+}
+
+/// The connections to each of `listeners`, one for each flow, in order of time.
+pub(super) fn gather<'a>(
+    sets: &'a [Set],
+    listeners: &BTreeSet<Endpoint>,
+    names: &Names,
+) -> BTreeMap<Endpoint, Vec<DistinctFlow<'a>>> {
+    // Flows and records of each set by listener, once.
+    type Held<'a> = (Vec<&'a FlowRecord>, HashMap<u64, &'a FlowObservation>);
+    let mut held: BTreeMap<Endpoint, Vec<(usize, Held<'a>)>> = BTreeMap::new();
+    for (i, set) in sets.iter().enumerate() {
+        let mut of_set: BTreeMap<Endpoint, Held<'a>> = BTreeMap::new();
+        for r in set.seen.records.iter().filter(|r| listeners.contains(&r.server())) {
+            of_set.entry(r.server()).or_default().0.push(r);
+        }
+        for f in set.seen.flows.iter().filter(|f| listeners.contains(&f.server())) {
+            of_set.entry(f.server()).or_default().1.insert(key_of(&f.record), f);
+        }
+        for (endpoint, flows) in of_set {
+            held.entry(endpoint).or_default().push((i, flows));
+        }
+    }
+    let mut all = BTreeMap::new();
+    for (endpoint, mut of_sets) in held {
+        // Of several captures of one host the one with fewer packets: it is easier to check by hand.
+        of_sets.sort_by_key(|(i, _)| (distance(&sets[*i], endpoint, names), sets[*i].seen.counters.packets, *i));
+        let mut place: HashMap<(Endpoint, Option<u32>, i64), usize> = HashMap::new();
+        let mut gathered: Vec<DistinctFlow<'a>> = Vec::new();
+        for (i, (records, observations)) in of_sets {
+            let until = sets[i].span.map_or(Timestamp::MIN, |s| s.1);
+            for record in records {
+                let observation = observations.get(&key_of(record)).copied();
+                let record = observation.map_or(record, |o| &o.record);
+                let isn = record.isn(crate::stream::Direction::ToServer);
+                // Without a sequence number, flows of one pair of endpoints are told apart by the minute.
+                let minute = if isn.is_some() { 0 } else { record.first.0 / 60_000_000_000 };
+                let identity = (record.client(), isn, minute);
+                match place.get(&identity) {
+                    Some(at) => gathered[*at].elsewhere.extend(observation),
+                    None => {
+                        place.insert(identity, gathered.len());
+                        let connection = Connection { record, observation, until };
+                        gathered.push(DistinctFlow { connection, elsewhere: Vec::new() });
+                    }
+                }
+            }
+        }
+        gathered.sort_by_key(|g| (g.connection.record.first, g.connection.record.client()));
+        all.insert(endpoint, gathered);
+    }
+    all
+}
+
+/// Clocks of captures that are left as they are may be apart by so many nanoseconds, with the way of a packet.
+const CLOCKS_APART: i64 = 250_000_000;
+
+/// A record and the observation made of it have their first packet in common.
+fn key_of(r: &FlowRecord) -> u64 {
+    (u64::from(r.first_packet.capture) << 44) ^ r.first_packet.number
+}
+
+/// Studies every listener.
+pub(super) fn studied(
+    sets: &[Set],
+    gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>,
+    options: &Options,
+    lessons: &Discovered,
+    names: &Names,
+) -> Vec<Listener> {
+    let mut activities: BTreeMap<Endpoint, Activity> = BTreeMap::new();
+    // The host's own captures first: by their clock the claims are timed.
+    for home in [true, false] {
+        for set in sets {
+            for (endpoint, more) in set.seen.activity.iter().filter(|(e, _)| gathered.contains_key(e)) {
+                let own = set.own == Some(endpoint.address)
+                    || set.host.as_deref().is_some_and(|h| names.addresses(h).contains(&endpoint.address));
+                match (home, own) {
+                    (true, true) => activities.entry(*endpoint).or_default().merge(more),
+                    (false, false) => activities.entry(*endpoint).or_default().merge_apart(more, CLOCKS_APART),
+                    _ => {}
+                }
+            }
+        }
+    }
+    gathered
+        .iter()
+        .map(|(endpoint, flows)| {
+            let connections: Vec<Connection<'_>> = flows.iter().map(|g| g.connection).collect();
+            let activity = activities.remove(endpoint).unwrap_or_default();
+            let named = lessons.stores.get(endpoint).map(String::as_str);
+            let mut listener = study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named);
+            listener.policy = options.policy_of(names.host(endpoint.address));
+            listener
+        })
+        .collect()
+}

@@ -1,0 +1,355 @@
+//! An analysis of what was kept, instead of captures and logs themselves: the same conclusions from the same facts.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
+
+use super::inputs::{host_of_file, rotation_stem};
+use super::jobs::{self, Discovered};
+use super::kills::ClockNotes;
+use super::merge_hosts::{name_machines, once, refused, shared_paths};
+use super::options::Options;
+use super::reading::{RECORD_BYTES, ROUNDS, Reading};
+use super::run::{
+    Analysis, AnalysisInput, Kills, conclude, corrected_captures, drop_copies, learn_hosts, tell_of_hosts,
+};
+use super::scan::{ScanCounters, ScanOptions, SetObservations, SetScan};
+use super::sets::{Capture, PacketSource, ReadCapture, Set, own_address};
+use super::{codec, dedup, host_lists, logs, network};
+use crate::capture::Summary;
+use crate::names::Names;
+use crate::net::{Address, Endpoint};
+use crate::stream::{FlowRecord, PacketRef, Take};
+use crate::time::Timestamp;
+
+/// A capture that was read, or partly.
+#[derive(Clone, Debug, Default)]
+pub struct StoredCapture {
+    /// Its number, as kept records and segments have it.
+    pub id: u32,
+    /// Its path when it was read.
+    pub path: PathBuf,
+    /// What it was, as far as it was read.
+    pub summary: Option<Summary>,
+    /// Why reading ended early.
+    pub error: Option<String>,
+}
+
+/// One capture set: facts only.
+#[derive(Clone, Debug, Default)]
+pub struct StoredSet {
+    /// Its number in the case.
+    pub key: i64,
+    /// The host that it came from, where the paths of its captures do not say it.
+    pub host: Option<String>,
+    /// What stands before a path that several hosts have.
+    pub label: Option<String>,
+    /// Its captures in order of time.
+    pub captures: Vec<StoredCapture>,
+    /// A record for every flow.
+    pub records: Vec<FlowRecord>,
+    /// Segments of the flows that are decoded: packed batches, in the order in which they came.
+    pub segments: Vec<Vec<u8>>,
+    /// Listeners that became known late; all their segments are in `late`.
+    pub promoted: BTreeSet<Endpoint>,
+    /// Packed batches of these.
+    pub late: Vec<Vec<u8>>,
+    /// Counters.
+    pub counters: ScanCounters,
+    /// Packets that could not be read, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// A log, as far as it was read and kept.
+#[derive(Clone, Debug, Default)]
+pub struct StoredLog {
+    /// Its path.
+    pub path: PathBuf,
+    /// The host of `HOST=PATH`.
+    pub host: Option<String>,
+    /// The host that it came from, where neither its path nor its lines say it.
+    pub from: Option<String>,
+    /// Its lines with their numbers.
+    pub lines: Vec<(u64, Vec<u8>)>,
+}
+
+/// All that was kept.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// Capture sets.
+    pub sets: Vec<StoredSet>,
+    /// Logs.
+    pub logs: Vec<StoredLog>,
+    /// Hosts lists: path and content.
+    pub hosts: Vec<(PathBuf, Vec<u8>)>,
+    /// Batches that were damaged.
+    pub damaged: u64,
+    /// Machines that told their own name and addresses.
+    pub machines: Vec<(String, Vec<Address>)>,
+    /// Flags that others were run with, as JSON.
+    pub setups: Vec<String>,
+    /// Paths that could not be read, and why.
+    pub refused: Vec<(String, String)>,
+    /// What is to be said of how this came together.
+    pub notes: Vec<String>,
+}
+
+/// Conclusions from what was kept.
+#[derive(Debug)]
+pub struct Concluded {
+    /// The analysis.
+    pub analysis: Analysis,
+    /// Listeners that became known late, by set: flows to them were seen and not kept.
+    pub wanted: Vec<(i64, BTreeSet<Endpoint>)>,
+}
+
+/// Options of a scan of one set.
+pub(super) fn scan_options(options: &Options, sets: usize) -> ScanOptions {
+    let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / sets.max(1);
+    ScanOptions {
+        ports: options.ports.clone(),
+        nccl_ports: options.nccl_ports.clone(),
+        only: None,
+        max_flows: (memory / 4 * 3 / RECORD_BYTES).max(1024),
+        max_tracked_bytes: (memory / 4).max(1 << 22),
+        keep_heads: false,
+    }
+}
+
+/// What [`super::analyze`] concludes, from what was kept.
+pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
+    once(&mut stored);
+    let mut names = Names::default();
+    let lists = stored
+        .hosts
+        .iter()
+        .map(|(path, bytes)| {
+            let text = String::from_utf8_lossy(bytes);
+            host_lists::read_text(path, &path.to_string_lossy(), None, &text, &mut names)
+        })
+        .collect();
+    name_machines(&stored.machines, &mut names);
+    stored.logs.sort_by(|a, b| (&a.path, &a.host, &a.from, &a.lines).cmp(&(&b.path, &b.host, &b.from, &b.lines)));
+    // Captures in order of their paths, whatever the order in which they were kept.
+    let shared = shared_paths(&stored.sets);
+    let mut order: Vec<(PathBuf, Option<Timestamp>, usize, usize)> = Vec::new();
+    for (i, set) in stored.sets.iter().enumerate() {
+        for (j, c) in set.captures.iter().enumerate() {
+            let path = match &set.label {
+                Some(label) if shared.contains(&c.path) => format!("{label}:{}", c.path.to_string_lossy()).into(),
+                _ => c.path.clone(),
+            };
+            order.push((path, c.summary.as_ref().and_then(Summary::first), i, j));
+        }
+    }
+    order.sort();
+    let mut captures = Vec::new();
+    let mut read = BTreeMap::new();
+    let mut index: BTreeMap<(usize, u32), u32> = BTreeMap::new();
+    let mut first_of: BTreeMap<usize, u32> = BTreeMap::new();
+    for (at, (path, _, i, j)) in order.into_iter().enumerate() {
+        let Some(set) = stored.sets.get(i) else { continue };
+        let Some(c) = set.captures.get(j) else { continue };
+        let at = at as u32;
+        let stem = rotation_stem(&c.path);
+        let host = host_of_file(&c.path, &names, options.host_pattern.as_ref()).or_else(|| set.host.clone());
+        captures.push(Capture { index: at, path, stem, host });
+        read.insert(at, ReadCapture { summary: c.summary.clone(), error: c.error.clone(), ..ReadCapture::default() });
+        index.insert((i, c.id), at);
+        first_of.entry(i).or_insert(at);
+    }
+    let mut by_first: Vec<(u32, usize)> = first_of.into_iter().map(|(set, first)| (first, set)).collect();
+    by_first.sort_unstable();
+
+    let scan = scan_options(options, 1);
+    let mut sets = Vec::new();
+    for (number, (_, i)) in by_first.iter().enumerate() {
+        let number = number as u32;
+        let Some(set) = stored.sets.get(*i) else { continue };
+        let renumber = |id: u32| index.get(&(*i, id)).copied();
+        let seen = observations(set, number, &scan, &renumber, &mut stored.damaged);
+        let own: Vec<u32> = set.captures.iter().filter_map(|c| renumber(c.id)).collect();
+        for c in &own {
+            if let Some(r) = read.get_mut(c) {
+                r.set = Some(number);
+            }
+        }
+        let ends = |f: fn(&Summary) -> Option<Timestamp>| {
+            set.captures.iter().filter_map(|c| c.summary.as_ref()).filter_map(f).collect::<Vec<_>>()
+        };
+        let span = ends(Summary::first).into_iter().min().zip(ends(Summary::last).into_iter().max());
+        let host = own.first().and_then(|c| captures.get(*c as usize)).and_then(|c: &Capture| c.host.clone());
+        let own_ip = own_address(&seen);
+        sets.push(Set { captures: own, seen, span, own: own_ip, host, shift: 0 });
+    }
+    drop_copies(&captures, &mut sets, &mut read);
+    learn_hosts(&mut names, &captures, &mut sets, &read);
+    let spans = sets.iter().filter_map(|s| s.span);
+    let near = spans.map(|(a, b)| Timestamp(a.0 / 2 + b.0 / 2)).min();
+    let mut logs = logs::read_kept(options, &stored.logs, &names, near);
+    let (sightings, log_days) = tell_of_hosts(&mut logs, &mut names);
+    let mut reading = Reading {
+        names,
+        inputs: refused(&stored.refused),
+        lists,
+        captures,
+        sets,
+        read,
+        lessons: Discovered::default(),
+        stores: BTreeSet::new(),
+        nccl: BTreeSet::new(),
+        notes: Vec::new(),
+        again: false,
+        scan: scan.clone(),
+        feed: PacketSource::default(),
+    };
+    let mut wanted: BTreeMap<i64, BTreeSet<Endpoint>> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        reading.lessons = jobs::lessons(&reading.sets, &reading.names);
+        let stores = dedup::listeners(&reading.sets, options, &reading.lessons);
+        let nccl = network::endpoints(&reading, options);
+        if stores == reading.stores && nccl == reading.nccl {
+            break;
+        }
+        reading.stores = stores;
+        reading.nccl = nccl;
+        wanted.clear();
+        for (number, (_, i)) in by_first.iter().enumerate() {
+            let Some(set) = stored.sets.get(*i) else { continue };
+            let renumber = |id: u32| index.get(&(*i, id)).copied();
+            let lost = promote(&mut reading, number, set, &scan, &renumber);
+            if !lost.is_empty() {
+                wanted.insert(set.key, lost);
+            }
+        }
+    }
+    let lost: BTreeSet<&Endpoint> = wanted.values().flatten().collect();
+    if !lost.is_empty() {
+        let some: Vec<String> = lost.iter().take(5).map(|e| e.to_string()).collect();
+        let more = if lost.len() > some.len() { " and others" } else { "" };
+        reading.notes.push(format!(
+            "What flows to {}{more} carried was not kept: that they are listeners became known from another host.",
+            some.join(", ")
+        ));
+    }
+    if stored.damaged > 0 {
+        reading.notes.push(format!("{} batches of kept segments are damaged: what they held is lost", stored.damaged));
+    }
+    reading.notes.append(&mut stored.notes);
+    let mut told = ClockNotes::default();
+    corrected_captures(&mut reading, options, &mut told);
+    let front =
+        AnalysisInput { reading, logs, kills: Kills::of(sightings), log_days, told, pruned: None, stopped: false };
+    let analysis = conclude(options, front);
+    Concluded { analysis, wanted: wanted.into_iter().collect() }
+}
+
+fn observations(
+    set: &StoredSet,
+    number: u32,
+    options: &ScanOptions,
+    renumber: &impl Fn(u32) -> Option<u32>,
+    damaged: &mut u64,
+) -> SetObservations {
+    let mut scan = SetScan::new(number, options.clone());
+    for blob in &set.segments {
+        *damaged += u64::from(!feed(blob, &mut scan, renumber));
+    }
+    let mut records: Vec<FlowRecord> = set.records.clone();
+    records.retain_mut(|r| r.renumber(renumber));
+    records.sort_by_key(|r| (r.first, r.first_packet));
+    scan.restore(records);
+    let mut seen = scan.finish();
+    seen.records.sort_by_key(|r| (r.first, r.first_packet));
+    seen.counters = set.counters.clone();
+    seen.skipped = set.skipped.clone();
+    seen
+}
+
+fn feed(blob: &[u8], scan: &mut SetScan, renumber: &impl Fn(u32) -> Option<u32>) -> bool {
+    codec::unpack(blob, &mut |mut s| {
+        let Some(capture) = renumber(s.packet.capture) else { return };
+        s.packet.capture = capture;
+        if s.opens.as_mut().is_none_or(|r| r.renumber(renumber)) {
+            s.replay(scan);
+        }
+    })
+}
+
+/// Decodes flows to listeners that became known late, as far as they were kept; the listeners whose flows were not.
+fn promote(
+    reading: &mut Reading,
+    number: usize,
+    stored: &StoredSet,
+    options: &ScanOptions,
+    renumber: &impl Fn(u32) -> Option<u32>,
+) -> BTreeSet<Endpoint> {
+    let Some(set) = reading.sets.get(number) else { return BTreeSet::new() };
+    let mut wanted: HashSet<Endpoint> = dedup::missed(set, &reading.stores);
+    wanted.extend(network::missed(set, &reading.nccl));
+    let lost: BTreeSet<Endpoint> = wanted.iter().copied().filter(|e| !stored.promoted.contains(e)).collect();
+    wanted.retain(|e| stored.promoted.contains(e));
+    if wanted.is_empty() {
+        return lost;
+    }
+    let mut scan = SetScan::new(number as u32, ScanOptions { only: Some(wanted.clone()), ..options.clone() });
+    for blob in &stored.late {
+        feed(blob, &mut scan, renumber);
+    }
+    let again = scan.finish();
+    if let Some(set) = reading.sets.get_mut(number) {
+        set.take_again(&wanted, again);
+    }
+    lost
+}
+
+/// How many batches of segments cannot be unpacked.
+pub fn damaged_batches(stored: &Stored) -> u64 {
+    let blobs = stored.sets.iter().flat_map(|s| s.segments.iter().chain(&s.late));
+    blobs.filter(|b| !codec::unpack(b, &mut |_| {})).count() as u64
+}
+
+/// A record as a row: its first packet, by which it is known, and its bytes.
+pub fn flow_row(record: &FlowRecord) -> (PacketRef, Vec<u8>) {
+    (record.first_packet, record.to_bytes())
+}
+
+/// The record of a row; `None` when the bytes are none.
+pub fn record_of_row(bytes: &[u8]) -> Option<FlowRecord> {
+    FlowRecord::from_bytes(&mut Take(bytes))
+}
+
+/// Counters from the numbers that a case holds.
+pub fn counters_of(numbers: &[u64]) -> ScanCounters {
+    let n = |i: usize| numbers.get(i).copied().unwrap_or(0);
+    ScanCounters {
+        packets: n(0),
+        segments: n(1),
+        evicted_flows: n(2),
+        evicted_bytes: n(3),
+        bad_checksums: n(4),
+        duplicates: n(5),
+    }
+}
+
+/// Of what was kept of these captures of a set: the segments from or to `listeners`, packed, by capture. They stand for
+/// captures that cannot be read again.
+///
+/// # Errors
+/// Those of packing (memory).
+pub fn late_of_kept(
+    set: &StoredSet,
+    captures: &BTreeSet<u32>,
+    listeners: &HashSet<Endpoint>,
+) -> std::io::Result<BTreeMap<u32, Vec<u8>>> {
+    let mut batches: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for blob in &set.segments {
+        codec::unpack(blob, &mut |s| {
+            let segment = s.segment();
+            let of_theirs = listeners.contains(&segment.src) || listeners.contains(&segment.dst);
+            if captures.contains(&s.packet.capture) && of_theirs {
+                s.put(batches.entry(s.packet.capture).or_default());
+            }
+        });
+    }
+    batches.into_iter().map(|(c, b)| Ok((c, codec::pack(&b)?))).collect()
+}

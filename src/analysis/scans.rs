@@ -1,0 +1,163 @@
+//! Those who said nothing: SYN scans, connect-and-close; and scans as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::dedup::DistinctFlow;
+use super::sets::Set;
+use crate::finding::{Finding, finding_id, short_hash};
+use crate::net::{Address, Endpoint};
+use crate::protocol::listener::Listener;
+use crate::stream::{Direction, FlowRecord, PacketRef};
+use crate::time::Timestamp;
+
+/// A connection without a byte, closed by its client within this many seconds.
+const BRIEF: f64 = 10.0;
+
+/// What a client that sent nothing did.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Quiet {
+    /// A SYN that was answered, and no handshake.
+    HalfOpen,
+    /// A handshake, no byte, closed by the client.
+    ConnectAndClose,
+}
+
+fn quiet(r: &FlowRecord) -> Option<Quiet> {
+    r.syn.get()?;
+    if r.bytes[0] > 0 || r.bytes[1] > 0 || !r.accepted() {
+        return None;
+    }
+    let closed = r.client_closed()?;
+    let syn_ack = r.syn_ack.get()?;
+    // The scanner's kernel answers a SYN-ACK it never asked for with a reset: SYN and RST are all it sends.
+    if r.rst[0].get().is_some() && r.packets[0] <= 2 && r.fin[0].get().is_none() {
+        return Some(Quiet::HalfOpen);
+    }
+    (closed.seconds_since(syn_ack) <= BRIEF).then_some(Quiet::ConnectAndClose)
+}
+
+/// One finding for each source, listener and kind.
+pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>) -> Vec<Finding> {
+    let mut all: Vec<Finding> = Vec::new();
+    for listener in listeners {
+        let mut by_source: BTreeMap<(Address, Quiet), Vec<&FlowRecord>> = BTreeMap::new();
+        for g in gathered.get(&listener.endpoint).into_iter().flatten() {
+            let r = g.connection.record;
+            if let Some(kind) = quiet(r) {
+                by_source.entry((r.client().address, kind)).or_default().push(r);
+            }
+        }
+        for ((_, kind), records) in by_source {
+            let Some(first) = records.first() else { continue };
+            let rule = match kind {
+                Quiet::HalfOpen => "syn-scan",
+                Quiet::ConnectAndClose => "connect-and-close",
+            };
+            let n = records.len();
+            let sequence = first.isn(Direction::ToServer).unwrap_or(0);
+            let id = finding_id(rule, first.client(), first.server(), sequence, b"");
+            all.push(Finding {
+                protocol: Some("tcpstore"),
+                dialect: listener.dialect(),
+                dialect_candidates: listener.dialects(),
+                occurrences: n as u64,
+                explanation: match kind {
+                    Quiet::HalfOpen => format!("{n} half-open connection{}: SYN, SYN-ACK, reset.", plural(n)),
+                    Quiet::ConnectAndClose => {
+                        format!("{n} connection{} closed by the client without a byte.", plural(n))
+                    }
+                },
+                ..Finding::new(rule, id, first.first, Some(first.first_packet), first.client(), first.server())
+            });
+        }
+    }
+    all
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+/// Many connections from one source.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub(super) id: String,
+    pub(super) source: Address,
+    pub(super) tool: Option<&'static str>,
+    pub(super) profile: &'static str,
+    pub(super) first: Timestamp,
+    pub(super) last: Timestamp,
+    pub(super) hosts: u64,
+    pub(super) ports: u64,
+    pub(super) connections: u64,
+    pub(super) findings: Vec<String>,
+}
+
+impl Scan {
+    /// Whether it is more than one stray connection.
+    pub(super) fn is_scan(&self) -> bool {
+        self.tool.is_some() || self.ports > 1 || self.hosts > 1
+    }
+}
+
+/// Sources of strays and of half-open connections, and all that they did.
+pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
+    let mut by_source: BTreeMap<Address, Vec<&Finding>> = BTreeMap::new();
+    // PyTorch of another release is no scanner.
+    let stray = |f: &&Finding| f.stray.is_some() && f.rule != "version-mismatch";
+    for f in findings.iter().filter(|f| stray(f) || f.rule == "syn-scan" || f.rule == "connect-and-close") {
+        by_source.entry(f.source.address).or_default().push(f);
+    }
+    // Who only connects and closes is a health check until it sends or probes something.
+    by_source.retain(|_, list| list.iter().any(|f| f.rule == "syn-scan" || f.stray.is_some()));
+    if by_source.is_empty() {
+        return Vec::new();
+    }
+    // All that these sources did, on any port, each flow once.
+    type Flows = BTreeMap<(Endpoint, Endpoint, Option<u32>, i64), (Timestamp, Timestamp, PacketRef)>;
+    let mut flows: BTreeMap<Address, Flows> = BTreeMap::new();
+    for r in sets.iter().flat_map(|s| &s.seen.records) {
+        if by_source.contains_key(&r.client().address) {
+            let isn = r.isn(Direction::ToServer);
+            let key = (r.client(), r.server(), isn, if isn.is_some() { 0 } else { r.first.0 / 60_000_000_000 });
+            let seen = flows.entry(r.client().address).or_default().entry(key);
+            // The widest span of all vantage points, so that the order of the captures does not tell.
+            let seen = seen.or_insert((r.first, r.last, r.first_packet));
+            (seen.0, seen.1) = (seen.0.min(r.first), seen.1.max(r.last));
+        }
+    }
+    // A source whose SYNs bear a tool's marks, whatever else it sends.
+    let mut makers: BTreeMap<Address, Option<&'static str>> = BTreeMap::new();
+    for r in sets.iter().flat_map(|s| &s.seen.records).filter(|r| by_source.contains_key(&r.client().address)) {
+        let slot = makers.entry(r.client().address).or_default();
+        *slot = slot.or(r.syn_maker.tool());
+    }
+    by_source
+        .into_iter()
+        .filter_map(|(source, list)| {
+            let flows = flows.get(&source)?;
+            let probes = list.iter().any(|f| f.stray.as_ref().is_some_and(|s| s.probe.is_some()));
+            let said = list.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
+            let tool = said.or_else(|| makers.get(&source).copied().flatten());
+            let strays = list.iter().any(|f| f.stray.is_some());
+            let first = flows.values().map(|v| v.0).min()?;
+            Some(Scan {
+                id: short_hash([b"scan".as_slice(), source.to_string().as_bytes(), &first.0.to_be_bytes()]),
+                source,
+                tool,
+                profile: match (flows.len(), probes, strays) {
+                    (1, _, true) => "one connection",
+                    (_, true, _) => "version scan",
+                    (_, false, true) => "strays",
+                    (_, false, false) => "SYN scan",
+                },
+                first,
+                last: flows.values().map(|v| v.1).max()?,
+                hosts: flows.keys().map(|k| k.1.address).collect::<BTreeSet<_>>().len() as u64,
+                ports: flows.keys().map(|k| k.1.port).collect::<BTreeSet<_>>().len() as u64,
+                connections: flows.len() as u64,
+                findings: list.iter().map(|f| f.id.clone()).collect(),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,222 @@
+//! Evidence that is taken: into a central case as it arrives, or from captures and logs for others to take.
+
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use super::captures::CaptureIndex;
+use super::content_head::Stat;
+use super::error::WatchError;
+use super::logs;
+use super::news::{conclude, told};
+use crate::alert::Alerts;
+use crate::analysis::{Analysis, Options, survey};
+use crate::capture::{Limits, unpacked};
+use crate::case::{self, Case, Delivered};
+use crate::evidence::{Entry, EvidenceError, FactSet, Kind, LineReader, gather, list_segments};
+use crate::time::Timestamp;
+use crate::vocabulary::Severity;
+
+/// Bytes of packed facts that one analysis gives away: segments of streams beyond it stay where they are.
+const GIVE: usize = 64 << 20;
+/// Memory that one analysis takes to gather facts.
+const KEEP: u64 = 512 << 20;
+
+/// What one pass over arriving evidence came to.
+#[derive(Debug, Default)]
+pub struct Ingested {
+    /// Segments that came.
+    pub segments: u64,
+    /// What is new, or graver than before.
+    pub fresh: Vec<Delivered>,
+    /// All that the case tells, where it was looked at anew.
+    pub analysis: Option<Analysis>,
+    /// What went wrong, in words.
+    pub wrong: Vec<String>,
+    /// Something cannot be read.
+    pub trouble: bool,
+}
+
+/// A case that takes the evidence of many hosts.
+#[derive(Debug)]
+pub struct Central {
+    case: Case,
+    paths: Vec<PathBuf>,
+    alerts: Alerts,
+    alert_on: Severity,
+    limits: case::Limits,
+}
+
+impl Central {
+    /// Takes segments from `paths`, files or directories, into `case`.
+    pub fn new(
+        case: Case,
+        paths: Vec<PathBuf>,
+        (alerts, alert_on): (Alerts, Severity),
+        limits: case::Limits,
+    ) -> Central {
+        Central { case, paths, alerts, alert_on, limits }
+    }
+
+    /// The case.
+    pub fn case(&self) -> &Case {
+        &self.case
+    }
+
+    /// One pass: takes what came, concludes, delivers. `stop` is asked between segments; `options` makes options of what
+    /// the evidence says of the flags of those who gathered it.
+    ///
+    /// # Errors
+    /// The case's, evidence of a later version, and those of `options`.
+    pub fn pass(
+        &mut self,
+        now: Timestamp,
+        stop: &dyn Fn() -> bool,
+        options: &dyn Fn(&[String]) -> Result<Options, String>,
+    ) -> Result<Ingested, WatchError> {
+        let mut taken = Ingested::default();
+        self.take(now, stop, &mut taken)?;
+        if self.case.is_fresh()? && !stop() {
+            let setups = gather(&self.case.evidence_of(Some(Kind::SiteFacts))?).setups;
+            let options = options(&setups).map_err(WatchError::SiteFacts)?;
+            let analysis = conclude(&mut self.case, &options, &mut |_, _| {})?;
+            let deliver = self.alerts.is_any().then_some(self.alert_on);
+            let withheld = self.alerts.withheld(&analysis.report, &mut taken.wrong);
+            taken.fresh = self.case.tell_but(&told(&analysis.report, deliver), &withheld, true, now)?;
+            taken.analysis = Some(analysis);
+        }
+        taken.wrong.extend(self.alerts.deliver(&mut self.case, now)?);
+        self.case.prune(&self.limits, now)?;
+        Ok(taken)
+    }
+
+    fn take(&mut self, now: Timestamp, stop: &dyn Fn() -> bool, taken: &mut Ingested) -> Result<(), WatchError> {
+        for path in &self.paths {
+            let found = match list_segments(path) {
+                Ok((found, refused)) => {
+                    for (path, e) in refused {
+                        taken.trouble = true;
+                        taken.wrong.push(format!("{}: cannot list: {e}", path.display()));
+                    }
+                    found
+                }
+                Err(e) => {
+                    taken.trouble = true;
+                    taken.wrong.push(format!("{}: {e}", path.display()));
+                    continue;
+                }
+            };
+            for file in found {
+                if stop() {
+                    return Ok(());
+                }
+                let one = (|| -> std::io::Result<_> {
+                    let stat = Stat::of(&file)?;
+                    Ok((stat, unpacked(&file, &Limits::default())?))
+                })();
+                let (stat, input) = match one {
+                    Ok(one) => one,
+                    // Whoever fetches or tidies took it away in between.
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(e) => {
+                        taken.trouble = true;
+                        taken.wrong.push(format!("{}: cannot read: {e}", file.display()));
+                        continue;
+                    }
+                };
+                if self.case.has_arrived(&file, stat.size, stat.modified)? {
+                    continue;
+                }
+                let reader = LineReader::new(&file.to_string_lossy()).read(&mut BufReader::new(input));
+                let reader = match reader {
+                    Ok(reader) => reader,
+                    Err(e @ EvidenceError::Newer { .. }) => return Err(e.into()),
+                    Err(e) => {
+                        taken.trouble = true;
+                        taken.wrong.push(e.to_string());
+                        continue;
+                    }
+                };
+                taken.trouble |= !reader.wrong.is_empty();
+                taken.wrong.extend(reader.wrong);
+                self.case.take_evidence(&reader.pile, (&file, stat.size, stat.modified), now)?;
+                taken.segments += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What captures and logs hold, as evidence: the facts that a case would keep of them. They are read for it once more; a
+/// capture on standard input cannot be, and is named as one that is not there.
+///
+/// # Errors
+/// The case's (memory).
+pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<FactSet, WatchError> {
+    let mut case = Case::in_memory()?;
+    if let Some(setup) = setup {
+        case.set_meta("setup", setup)?;
+    }
+    let mut refused: Vec<(String, String)> = Vec::new();
+    let paths: Vec<PathBuf> = options.paths.iter().filter(|p| p.as_os_str() != "-").cloned().collect();
+    if paths.len() < options.paths.len() {
+        refused.push(("-".to_string(), "a capture on standard input is read once: it is in no evidence".to_string()));
+    }
+    let found = survey(&paths, &options.oom);
+    refused.extend(found.refused.iter().map(|(p, e)| (p.to_string_lossy().into_owned(), e.clone())));
+    for path in found.hosts.iter().chain(&options.hosts) {
+        match std::fs::read(path) {
+            Ok(content) => drop(case.save_hosts(path, &content)?),
+            Err(e) => refused.push((path.to_string_lossy().into_owned(), format!("cannot read: {e}"))),
+        }
+    }
+    let mut shelf = CaptureIndex::load(&case)?;
+    let stop = || options.stop.as_ref().is_some_and(|s| s.load(std::sync::atomic::Ordering::Relaxed));
+    let limits = case::Limits { size: KEEP, ..case::Limits::default() };
+    shelf.read(&mut case, options, &found.captures, &limits, &stop)?;
+    if shelf.full {
+        let text = format!(
+            "captures were left out when their facts took {} MiB: watch --evidence has no such limit",
+            KEEP >> 20
+        );
+        refused.push(("(evidence)".to_string(), text));
+    }
+    let mut rows = case.logs()?;
+    // All of a log, its last line too where it has no end.
+    let later = Timestamp(i64::MAX);
+    for log in &found.logs {
+        match logs::follow(&mut case, &mut rows, log, later) {
+            Ok(_) => {}
+            Err(logs::Failed::Io(e)) => refused.push((log.path.to_string_lossy().into_owned(), e.to_string())),
+            Err(logs::Failed::Watch(e)) => return Err(e),
+        }
+    }
+    conclude(&mut case, options, &mut |_, _| {})?;
+    let mut pile = FactSet::default();
+    let origin = case.origin()?;
+    let (mut room, mut left) = (GIVE, 0u64);
+    for ((_, kind, key), mut entry) in case.pile()?.entries {
+        if kind == Kind::Segments {
+            if entry.data.len() > room {
+                left += 1;
+                continue;
+            }
+            room -= entry.data.len();
+        }
+        // When a log was read is no fact of the log.
+        if kind == Kind::Lines {
+            entry.last = None;
+        }
+        entry.segment = 1;
+        pile.put(&origin, kind, key, entry);
+    }
+    if left > 0 {
+        let text = format!("{left} packed batches of streams were left out to stay below {} MiB", GIVE >> 20);
+        refused.push(("(evidence)".to_string(), text));
+    }
+    for (path, error) in refused {
+        let data = serde_json::json!({ "error": error }).to_string().into_bytes();
+        pile.put(&origin, Kind::Refused, path, Entry { data, segment: 1, ..Entry::default() });
+    }
+    pile.entries.retain(|(_, kind, _), _| *kind != Kind::Segment);
+    Ok(pile.named_by_content())
+}
