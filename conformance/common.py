@@ -75,7 +75,7 @@ class Capture:
         self.path = path
 
     def __enter__(self):
-        self.child = subprocess.Popen(["tcpdump", "-Z", "root", "-i", "lo", "-s", "0", "-U", "-B", "65536", "-w", self.path, "tcp"],
+        self.child = subprocess.Popen(["tcpdump", "-Z", "root", "-i", "lo", "-s", "0", "-U", "--immediate-mode", "-B", "65536", "-w", self.path, "tcp"],
                                       stderr=subprocess.PIPE)
         self.child.stderr.readline()
         time.sleep(0.5)

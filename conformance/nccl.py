@@ -61,7 +61,7 @@ class Nccl:
                 f.write(f"{offset} {name}\n")
         self.offset = re.search(r"^([0-9a-f]+) T pncclGetVersion$", names, re.M).group(1)
         self.env = dict(os.environ, LD_LIBRARY_PATH=place, NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1", NCCL_DEBUG="WARN",
-                        NCCL_SHM_DISABLE="1", NCCL_P2P_DISABLE="1")
+                        NCCL_SHM_DISABLE="1", NCCL_P2P_DISABLE="1", NCCL_GIN_ENABLE="0", NCCL_RMA_DISABLE="1")
 
     def start(self, *arguments, **env):
         command = self.cage.inside(f"{self.place}/rank", self.library, f"{self.place}/symbols", self.offset, *map(str, arguments))
