@@ -136,6 +136,30 @@ words! {
         Nccl = "nccl",
         /// Gloo's TCP pairs.
         Gloo = "gloo",
+        /// TensorPipe, the transport of PyTorch's RPC.
+        Tensorpipe = "tensorpipe",
+        /// An MPI: its launcher or its ranks.
+        Mpi = "mpi",
+        /// Slurm: its daemons, and what srun opens.
+        Slurm = "slurm",
+        /// ZeroMQ.
+        Zmq = "zmq",
+        /// gRPC: JAX's coordinator and others.
+        Grpc = "grpc",
+        /// Ray.
+        Ray = "ray",
+        /// Dask.
+        Dask = "dask",
+        /// etcd.
+        Etcd = "etcd",
+        /// Redis.
+        Redis = "redis",
+        /// UCX.
+        Ucx = "ucx",
+        /// HTTP: metrics, dashboards.
+        Http = "http",
+        /// SSH.
+        Ssh = "ssh",
     }
 }
 
@@ -161,6 +185,16 @@ words! {
         Ras = "ras",
         /// A Gloo pair.
         Pair = "pair",
+        /// Calls of PyTorch's RPC.
+        Rpc = "rpc",
+        /// A launcher or daemon that its own processes report to.
+        Control = "control",
+        /// Open MPI's byte transfer layer.
+        Btl = "btl",
+        /// Open MPI's out-of-band messages.
+        Oob = "oob",
+        /// Standard input and output of a job.
+        Io = "io",
     }
 }
 
@@ -336,7 +370,23 @@ mod tests {
             assert_eq!(a, b);
         };
         let text = |words: &'static [Role]| words.iter().map(|w| w.text()).collect::<Vec<_>>();
-        all(&["store", "bootstrap-root", "reply", "ring", "peer", "proxy", "net", "ras", "pair"], &text(Role::ALL));
+        let roles = [
+            "store",
+            "bootstrap-root",
+            "reply",
+            "ring",
+            "peer",
+            "proxy",
+            "net",
+            "ras",
+            "pair",
+            "rpc",
+            "control",
+            "btl",
+            "oob",
+            "io",
+        ];
+        all(&roles, &text(Role::ALL));
         assert_eq!(Verdict::from_text("probable"), Some(Verdict::Probable));
         assert_eq!(CoverageLevel::from_text("not observed"), None);
         assert_eq!(serde_json::to_string(&IncidentKind::NcclInit).unwrap(), "\"nccl-init\"");

@@ -31,7 +31,10 @@ fn a_host_without_a_capture_of_its_own_is_not_observed() {
     assert_eq!((run.status, &run.incident()["scope"]), (1, &json!("synchronized")));
     assert_eq!(run.json["coverage"]["observed"], 2);
     assert_ne!(run.host("node-c")["coverage"], "observed");
-    assert_eq!((&run.host("node-c")["verdict"], &run.host("node-c")["trigger"]), (&json!("unexplained"), &Value::Null));
+    // The trigger is in no capture; the size of the process, and its death in another host's capture, tell of it.
+    assert_eq!((&run.host("node-c")["verdict"], &run.host("node-c")["trigger"]), (&json!("probable"), &Value::Null));
+    let why = common::joined(&run.host("node-c")["reasons"]);
+    assert!(why.contains("no capture holds its trigger") && why.contains("died on the wire"), "{why}");
     for (host, packet) in [("node-a", 411), ("node-b", 412)] {
         assert_eq!((&run.host(host)["verdict"], &run.trigger(host)["packet"]), (&json!("confirmed"), &json!(packet)));
     }

@@ -548,3 +548,56 @@ fn replies_prove_that_all_ranks_came() {
     let [communicator] = array(&report, "communicators") else { panic!("{:#}", report["communicators"]) };
     assert_eq!((&communicator["complete"], array(communicator, "ranks").len()), (&Value::Bool(true), 2));
 }
+
+/// The id of a real start, given by hand: its root is known where a stray alone reached it.
+#[test]
+fn an_id_given_by_hand_names_the_root() {
+    let file = "testdata/nccl/2.26.2-stray-nmap-sT-then-2ranks.pcap";
+    let id = truth("2.26.2-stray-nmap-sT-then-2ranks")["uid"].as_str().unwrap().to_string();
+    let (report, status) = report(&["--nccl-id", &id, file]);
+    assert_eq!(status, 1);
+    let [root] = array(&report, "listeners") else { panic!("{:#}", report["listeners"]) };
+    assert_eq!((text(&root["role"]), root["port"].as_u64()), ("bootstrap-root", Some(54083)));
+    assert!(text(&root["learned_from"]).contains("--nccl-id"), "{root:#}");
+    assert!(array(&report, "findings").iter().any(|f| f["rule"] == "nccl-root-died"));
+    let out = run(&["analyze", "--nccl-id", "0123", file]);
+    assert_eq!(out.status.code(), Some(2));
+}
+
+/// With `-x` the fields of a message follow each other and take all of it.
+#[test]
+fn messages_show_their_fields() {
+    for file in
+        ["2.26.2-real-4ranks-netsocket", "2.16.2-realroot-4pyranks", "2.7.8src-4ranks", "2.32.3-realroot-4pyranks"]
+    {
+        let path = format!("testdata/nccl/{file}.pcap");
+        let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for m in lines(&stdout(&["messages", "-x", "--format", "jsonl", &path], 0)) {
+            let fields = m["fields"].as_array().cloned().unwrap_or_default();
+            let query = text(&m["query"]).to_string();
+            assert!(!fields.is_empty() || query == "bulk", "{m:#}");
+            let mut at = m["stream_offset"].as_u64().unwrap();
+            for f in &fields {
+                assert_eq!(f["offset"].as_u64(), Some(at), "{m:#}");
+                at += f["length"].as_u64().unwrap();
+                seen.entry(query.clone()).or_default().insert(text(&f["name"]).to_string());
+                // Payloads are data of the job.
+                assert!(f["name"] != "payload" || f["hex"] == "", "{m:#}");
+            }
+            assert!(query == "bulk" || at == m["stream_offset"].as_u64().unwrap() + m["length"].as_u64().unwrap());
+            if query == "check-in" {
+                let rank = fields.iter().find(|f| f["name"] == "rank").unwrap();
+                let hex: String =
+                    (m["number"].as_i64().unwrap() as i32).to_le_bytes().map(|b| format!("{b:02x}")).concat();
+                assert_eq!(text(&rank["hex"]), hex);
+            }
+        }
+        let roots = !file.starts_with("2.7") && !file.starts_with("2.16");
+        assert_eq!(seen["check-in"].contains("nroots"), roots, "{file}");
+        assert_eq!(seen["check-in"].contains("offset"), file.starts_with("2.32"), "{file}");
+        assert!(seen["reply"].contains("next address"), "{file}");
+    }
+    let file = "testdata/nccl/2.26.2-real-4ranks-netsocket.pcap";
+    let plain = stdout(&["messages", "-x", "--query", "check-in", file], 0);
+    assert!(plain.contains("reply address") && plain.contains("offset 12, 4 bytes"), "{plain}");
+}

@@ -1,6 +1,6 @@
 //! From sets to listeners: a flow seen from several vantage points is one flow.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::jobs::Discovered;
 use super::options::Options;
@@ -9,59 +9,9 @@ use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::{Connection, Listener, study};
 use crate::protocol::observation::FlowObservation;
-use crate::protocol::tcpstore::Dialect;
-use crate::stream::{Activity, FlowRecord, FlowState};
+use crate::protocol::seam::DistinctFlow;
+use crate::stream::{Activity, FlowRecord};
 use crate::time::Timestamp;
-
-/// One connection, with what every vantage point saw of it; the nearest to the listener first.
-#[derive(Clone, Debug)]
-pub(super) struct DistinctFlow<'a> {
-    /// At the nearest vantage point.
-    pub(super) connection: Connection<'a>,
-    /// At the others.
-    pub(super) elsewhere: Vec<&'a FlowObservation>,
-}
-
-/// The endpoints that are stores, or may be: somebody spoke to them as to a store, or their port is one of those
-/// watched and something answered or was sent there.
-pub(super) fn listeners(sets: &[Set], options: &Options, lessons: &Discovered) -> BTreeSet<Endpoint> {
-    let mut found = BTreeSet::new();
-    for set in sets {
-        for f in &set.seen.flows {
-            let speaks = Dialect::ALL
-                .iter()
-                .any(|d| f.facts(*d).is_some_and(|x| x.reading.is_sound() || x.is_clean() && x.validate.is_none()));
-            if speaks {
-                found.insert(f.server());
-            }
-        }
-        for r in &set.seen.records {
-            let named = lessons.stores.contains_key(&r.server());
-            if (named || options.ports.contains(r.server().port)) && (r.accepted() || r.bytes[0] > 0) {
-                found.insert(r.server());
-            }
-        }
-    }
-    found
-}
-
-/// Listeners of which a set holds flows that were dismissed before it was known that they matter.
-pub(super) fn missed(set: &Set, listeners: &BTreeSet<Endpoint>) -> HashSet<Endpoint> {
-    let held: HashSet<(Endpoint, Endpoint, u64)> =
-        set.seen.flows.iter().map(|f| (f.client(), f.server(), f.record.first_packet.number)).collect();
-    set.seen
-        .records
-        .iter()
-        .filter(|r| {
-            r.state == FlowState::Dismissed
-                && !r.folded
-                && r.bytes[0] + r.bytes[1] > 0
-                && listeners.contains(&r.server())
-        })
-        .filter(|r| !held.contains(&(r.client(), r.server(), r.first_packet.number)))
-        .map(FlowRecord::server)
-        .collect()
-}
 
 /// How near a set was taken to an endpoint: on its host, at its address, elsewhere.
 fn distance(set: &Set, endpoint: Endpoint, names: &Names) -> u8 {
@@ -161,7 +111,7 @@ pub(super) fn studied(
         .map(|(endpoint, flows)| {
             let connections: Vec<Connection<'_>> = flows.iter().map(|g| g.connection).collect();
             let activity = activities.remove(endpoint).unwrap_or_default();
-            let named = lessons.stores.get(endpoint).map(String::as_str);
+            let named = lessons.stores.get(endpoint).map(|(.., by)| by.as_str());
             let mut listener = study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named);
             listener.policy = options.policy_of(names.host(endpoint.address));
             listener

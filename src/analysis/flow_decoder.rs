@@ -1,9 +1,9 @@
 //! A flow that may matter: reassembled, and read in every dialect that may be its own.
 
 use crate::frame::{OuterLayer, Segment};
-use crate::protocol::nccl;
 use crate::protocol::observation::{FlowObservation, Kept, Overlap};
-use crate::protocol::tcpstore::{Candidates, Decoding, Dialect, Facts, first_bytes};
+use crate::protocol::seam::{Decoder, Opening, ProtocolSet, SERVER_FIRST_BYTES};
+use crate::protocol::{DISSECTORS, recognise};
 use crate::stream::{
     Assembler, AssemblerLimits, Chunk, Direction, Event, FlowRecord, HEAD_BYTES, Heads, PacketRef, Piece,
 };
@@ -15,83 +15,34 @@ const KEPT_BYTES: usize = 4096;
 const KEPT_PIECES: usize = 64;
 /// Overlaps with different bytes that are kept a flow; all are counted.
 const KEPT_OVERLAPS: usize = 8;
-/// An undecided flow whose listener sent this much first is nobody's store.
-const SERVER_FIRST_BYTES: usize = 64;
 
-/// Whether a flow is a protocol's, as far as its bytes tell.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Match {
-    /// It is not.
-    No,
-    /// More bytes will tell.
-    Undecided,
-    /// It is, or may be and somebody wants to know.
-    Yes,
-}
-
-impl From<bool> for Match {
-    fn from(yes: bool) -> Self {
-        if yes { Match::Yes } else { Match::No }
-    }
-}
-
-/// Which protocols a flow may speak.
+/// Which protocols a flow may speak: those that take it for theirs, and those that need more bytes to tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Interest {
-    /// TCPStore.
-    pub(crate) store: Match,
-    /// NCCL's out-of-band protocol.
-    pub(crate) nccl: Match,
+    pub(crate) sure: ProtocolSet,
+    pub(crate) open: ProtocolSet,
 }
 
 impl Interest {
-    /// From the client's first bytes. `midstream`: they need not be the first.
-    fn of_bytes(bytes: &[u8], midstream: bool) -> Interest {
-        let settle = |m: Match| if midstream && m == Match::Undecided { Match::No } else { m };
-        let store = match first_bytes(bytes) {
-            Candidates::No => Match::No,
-            Candidates::NotEnoughBytes => Match::Undecided,
-            Candidates::Store { .. } => Match::Yes,
-        };
-        let nccl = match nccl::first_bytes(bytes) {
-            nccl::FirstBytes::No => Match::No,
-            nccl::FirstBytes::NotEnoughBytes => Match::Undecided,
-            nccl::FirstBytes::Nccl { .. } => Match::Yes,
-        };
-        Interest { store: settle(store), nccl: settle(nccl) }
-    }
-
     /// From the first segment with payload, on a port that nobody named.
     pub(crate) fn of_first(record: &FlowRecord, segment: &Segment<'_>) -> Interest {
-        let from_client = segment.src == record.client();
-        if record.direction_known && !from_client {
-            // The listener speaks first: neither protocol does, but the client's bytes may merely be late.
-            let late = if segment.payload.len() > SERVER_FIRST_BYTES { Match::No } else { Match::Undecided };
-            return Interest { store: late, nccl: late };
-        }
-        Interest::of_bytes(segment.payload, !record.direction_known)
+        let of_server = record.direction_known && segment.src != record.client();
+        let (client, server) = if of_server { (&[][..], segment.payload) } else { (segment.payload, &[][..]) };
+        Interest::of_bytes(record, [client, server], record.direction_known)
     }
 
-    /// The magic of a communicator that these first bytes of a client begin with, where they are NCCL's for certain or
-    /// by their shape. It is random, so connections that begin with it are that communicator's.
-    fn magic(self, client: &[u8]) -> Option<u64> {
-        let magic = u64::from_le_bytes(client.get(..8)?.try_into().ok()?);
-        let bare = magic as u32 <= 0xffff || magic == nccl::SOCKET_MAGIC;
-        (self.nccl == Match::Yes && !bare).then_some(magic)
-    }
-
-    /// This, where it says anything, else what `other` says.
-    pub(crate) fn or(self, other: impl FnOnce() -> Interest) -> Interest {
-        if self.is_none() { other() } else { self }
+    fn of_bytes(record: &FlowRecord, [client, server]: [&[u8]; 2], whole: bool) -> Interest {
+        let (sure, open) = recognise(&Opening { client, server, port: record.server().port, whole });
+        Interest { sure, open }
     }
 
     /// Whether nobody wants the flow.
     pub(crate) fn is_none(self) -> bool {
-        self.store == Match::No && self.nccl == Match::No
+        self.sure.is_empty() && self.open.is_empty()
     }
 
     fn is_decided(self) -> bool {
-        self.store == Match::Yes || self.nccl == Match::Yes
+        !self.sure.is_empty()
     }
 }
 
@@ -99,8 +50,8 @@ impl Interest {
 #[derive(Default)]
 pub(crate) struct Step {
     pub(crate) dismissed: bool,
-    /// The magic of the communicator that it is known to belong to since this segment.
-    pub(crate) magic: Option<u64>,
+    /// What further connections of its group begin with, once this segment has told, and whose group it is.
+    pub(crate) token: Option<(u64, ProtocolSet)>,
     /// From here on it carries data that is only counted.
     pub(crate) bulk: bool,
     pub(crate) duplicate: bool,
@@ -211,8 +162,8 @@ impl Side {
 /// What was made of a tracked flow so far.
 #[derive(Default)]
 struct DecodedFlow {
-    readings: Vec<Decoding>,
-    nccl: Option<Box<nccl::Decoding>>,
+    decoders: Vec<Box<dyn Decoder>>,
+    read_by: ProtocolSet,
     gaps: u64,
     gap_bytes: u64,
     overlaps: Vec<Overlap>,
@@ -224,22 +175,12 @@ impl DecodedFlow {
         match event {
             Event::Chunk(chunk) => {
                 keeper.keep(&chunk);
-                for reading in &mut self.readings {
-                    reading.chunk(direction, &chunk);
-                }
-                if let Some(nccl) = &mut self.nccl {
-                    nccl.chunk(direction, &chunk);
-                }
+                self.decoders.iter_mut().for_each(|d| d.chunk(direction, &chunk));
             }
             Event::Gap { offset, length, .. } => {
                 self.gaps += 1;
                 self.gap_bytes += length;
-                for reading in &mut self.readings {
-                    reading.gap(direction, offset, length);
-                }
-                if let Some(nccl) = &mut self.nccl {
-                    nccl.gap(direction, offset, length);
-                }
+                self.decoders.iter_mut().for_each(|d| d.gap(direction, offset, length));
             }
             Event::Conflict(c) => {
                 self.overlap_count += 1;
@@ -263,7 +204,7 @@ pub(crate) struct Tracked {
     pub(crate) flow: u32,
     sides: [Side; 2],
     decided: bool,
-    /// Whether its magic was told, or will not be.
+    /// Whether its group's token was told, or will not be.
     told: bool,
     heard: DecodedFlow,
     outer: Vec<OuterLayer>,
@@ -290,15 +231,15 @@ impl Tracked {
         tracked
     }
 
-    /// From here on it is decoded, from its first byte on: in every dialect of a store, as NCCL's, or both where that
-    /// is not settled yet.
+    /// From here on it is decoded, from its first byte on: by every protocol that may be its own, where that is not
+    /// settled yet.
     fn decide(&mut self, interest: Interest) {
         self.decided = true;
-        if interest.store != Match::No {
-            self.heard.readings = Dialect::ALL.iter().map(|d| Decoding::new(*d, self.midstream)).collect();
-        }
-        if interest.nccl != Match::No {
-            self.heard.nccl = Some(Box::new(nccl::Decoding::new(nccl::Framing::Auto, self.midstream)));
+        self.heard.read_by = interest.sure.with(interest.open);
+        for (place, dissector) in DISSECTORS.iter().enumerate() {
+            if self.heard.read_by.contains(ProtocolSet::only(place)) {
+                self.heard.decoders.push(dissector.decoder(self.midstream));
+            }
         }
         // What was kept while it was undecided is replayed in the order in which packets came.
         let mut kept: Vec<(Direction, Kept)> = Vec::new();
@@ -308,10 +249,7 @@ impl Tracked {
         kept.sort_by_key(|(_, k)| (k.time, k.packet));
         for (direction, k) in &kept {
             let chunk = Chunk { offset: k.offset, time: k.time, packet: k.packet, bytes: &k.bytes };
-            self.heard.readings.iter_mut().for_each(|r| r.chunk(*direction, &chunk));
-            if let Some(nccl) = &mut self.heard.nccl {
-                nccl.chunk(*direction, &chunk);
-            }
+            self.heard.decoders.iter_mut().for_each(|d| d.chunk(*direction, &chunk));
         }
     }
 
@@ -319,10 +257,12 @@ impl Tracked {
         self.decided
     }
 
-    /// The magic of its communicator, once its first bytes say that it is NCCL's.
-    fn magic(&self) -> Option<u64> {
+    /// What further connections of its group begin with, once its first bytes say whose it is.
+    fn token(&self, record: &FlowRecord) -> Option<(u64, ProtocolSet)> {
         let head = self.sides[0].keeper.head(HEAD_BYTES);
-        Interest::of_bytes(&head, self.midstream).magic(&head)
+        let sure = Interest::of_bytes(record, [&head, &[]], !self.midstream).sure;
+        let places = (0..).map(ProtocolSet::only).zip(DISSECTORS).filter(|(place, _)| sure.contains(*place));
+        places.filter_map(|(place, d)| Some((d.group_token(&head)?, place))).next()
     }
 
     /// Memory taken, in bytes.
@@ -369,16 +309,17 @@ impl Tracked {
             step.dismissed = self.settle(record);
         }
         if self.decided && !self.told && direction == Direction::ToServer && segment.wire_length > 0 {
-            step.magic = self.magic();
-            self.told = step.magic.is_some() || record.bytes[0] > HEAD_BYTES as u64;
+            step.token = self.token(record);
+            self.told = step.token.is_some() || record.bytes[0] > HEAD_BYTES as u64;
         }
-        step.bulk = self.heard.nccl.as_ref().is_some_and(|n| n.is_bulk());
+        step.bulk = self.heard.decoders.iter().any(|d| d.is_done());
         step
     }
 
     /// Decides an undecided flow if its bytes allow it; whether it is dismissed.
     fn settle(&mut self, record: &FlowRecord) -> bool {
-        let interest = Interest::of_bytes(&self.sides[0].keeper.head(HEAD_BYTES), false);
+        let heads = [self.sides[0].keeper.head(HEAD_BYTES), self.sides[1].keeper.head(HEAD_BYTES)];
+        let interest = Interest::of_bytes(record, [&heads[0], &heads[1]], true);
         if interest.is_decided() {
             self.decide(interest);
             return false;
@@ -402,22 +343,18 @@ impl Tracked {
             let Side { assembler, keeper, .. } = &mut self.sides[direction.index()];
             assembler.finish(&mut |event| self.heard.event(direction, event, keeper, record.last));
         }
-        let DecodedFlow { readings, nccl, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
+        let DecodedFlow { decoders, read_by, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
         let [mut a, mut b] = self.sides;
         a.keeper.kept.shrink_to_fit();
         b.keeper.kept.shrink_to_fit();
-        // Collected in place they would keep the room of the decoders they come from, for as long as the analysis runs.
-        let mut store = Vec::with_capacity(readings.len());
-        store.extend(readings.into_iter().map(Decoding::end));
-        Facts::share(&mut store);
         FlowObservation {
             record,
             set,
             kept_whole: [a.keeper.whole, b.keeper.whole],
             kept: [a.keeper.kept, b.keeper.kept],
             base: [a.base, b.base],
-            store,
-            nccl: nccl.map(|d| Box::new(d.end())),
+            read_by,
+            decoded: decoders.into_iter().map(|d| d.end()).collect(),
             gaps,
             gap_bytes,
             overlaps,

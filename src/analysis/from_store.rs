@@ -8,13 +8,14 @@ use super::jobs::{self, Discovered};
 use super::kills::ClockNotes;
 use super::merge_hosts::{name_machines, once, refused, shared_paths};
 use super::options::Options;
+use super::protocols::{self, Listeners};
 use super::reading::{RECORD_BYTES, ROUNDS, Reading};
 use super::run::{
     Analysis, AnalysisInput, Kills, conclude, corrected_captures, drop_copies, learn_hosts, tell_of_hosts,
 };
 use super::scan::{ScanCounters, ScanOptions, SetObservations, SetScan};
 use super::sets::{Capture, PacketSource, ReadCapture, Set, own_address};
-use super::{codec, dedup, host_lists, logs, network};
+use super::{codec, host_lists, logs};
 use crate::capture::Summary;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
@@ -107,7 +108,7 @@ pub(super) fn scan_options(options: &Options, sets: usize) -> ScanOptions {
     let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / sets.max(1);
     ScanOptions {
         ports: options.ports.clone(),
-        nccl_ports: options.nccl_ports.clone(),
+        named: protocols::named_ports(options),
         only: None,
         max_flows: (memory / 4 * 3 / RECORD_BYTES).max(1024),
         max_tracked_bytes: (memory / 4).max(1 << 22),
@@ -195,8 +196,7 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
         sets,
         read,
         lessons: Discovered::default(),
-        stores: BTreeSet::new(),
-        nccl: BTreeSet::new(),
+        listeners: Listeners::new(),
         notes: Vec::new(),
         again: false,
         scan: scan.clone(),
@@ -205,13 +205,11 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
     let mut wanted: BTreeMap<i64, BTreeSet<Endpoint>> = BTreeMap::new();
     for _ in 0..ROUNDS {
         reading.lessons = jobs::lessons(&reading.sets, &reading.names);
-        let stores = dedup::listeners(&reading.sets, options, &reading.lessons);
-        let nccl = network::endpoints(&reading, options);
-        if stores == reading.stores && nccl == reading.nccl {
+        let found = protocols::listeners(&reading, options);
+        if found == reading.listeners {
             break;
         }
-        reading.stores = stores;
-        reading.nccl = nccl;
+        reading.listeners = found;
         wanted.clear();
         for (number, (_, i)) in by_first.iter().enumerate() {
             let Some(set) = stored.sets.get(*i) else { continue };
@@ -284,10 +282,9 @@ fn promote(
     renumber: &impl Fn(u32) -> Option<u32>,
 ) -> BTreeSet<Endpoint> {
     let Some(set) = reading.sets.get(number) else { return BTreeSet::new() };
-    let mut wanted: HashSet<Endpoint> = dedup::missed(set, &reading.stores);
-    wanted.extend(network::missed(set, &reading.nccl));
-    let lost: BTreeSet<Endpoint> = wanted.iter().copied().filter(|e| !stored.promoted.contains(e)).collect();
-    wanted.retain(|e| stored.promoted.contains(e));
+    let mut wanted = protocols::missed(set, &reading.listeners);
+    let lost: BTreeSet<Endpoint> = wanted.keys().copied().filter(|e| !stored.promoted.contains(e)).collect();
+    wanted.retain(|e, _| stored.promoted.contains(e));
     if wanted.is_empty() {
         return lost;
     }

@@ -1,5 +1,6 @@
 //! What stores teach: the jobs they serve, and the listeners they name.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,8 +9,10 @@ use super::sets::Set;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
 use crate::protocol::listener::Listener;
+use crate::protocol::seam::Lesson;
 use crate::protocol::tcpstore::{Dialect, Learned, NamedRoot, Said};
 use crate::time::Timestamp;
+use crate::vocabulary::Protocol;
 
 /// One training job.
 #[derive(Clone, Debug)]
@@ -51,8 +54,8 @@ pub(super) struct StoreTalk {
 /// What all stores taught together.
 #[derive(Debug, Default)]
 pub(super) struct Discovered {
-    /// Workers' stores, and what named them.
-    pub(super) stores: BTreeMap<Endpoint, String>,
+    /// Workers' stores, the rendezvous that named them, where and how.
+    pub(super) stores: BTreeMap<Endpoint, (Endpoint, Said, String)>,
     /// Gloo pairs, and the store that named them.
     pub(super) pairs: BTreeMap<Endpoint, (Endpoint, Said)>,
     /// NCCL bootstrap roots, with the store that holds their id.
@@ -68,7 +71,36 @@ impl Discovered {
         let roots = self.roots.iter().map(|(store, r)| {
             (r.id.root, format!("NCCL's unique id in the store {store} (packet {})", r.said.packet.number))
         });
-        roots.chain(self.stores.iter().map(|(e, by)| (*e, by.clone()))).collect()
+        roots.chain(self.stores.iter().map(|(e, (.., by))| (*e, by.clone()))).collect()
+    }
+
+    /// What stores say of other listeners.
+    pub(super) fn taught(&self) -> Vec<Lesson> {
+        let lesson = |protocol, endpoint, by, teacher, said: Said| Lesson {
+            protocol,
+            endpoint,
+            teacher,
+            by,
+            time: said.time,
+            packet: said.packet,
+            members: None,
+            detail: None,
+        };
+        let stores = self
+            .stores
+            .iter()
+            .map(|(e, (rendezvous, said, by))| lesson(Protocol::Tcpstore, *e, by.clone(), *rendezvous, *said));
+        let pairs = self.pairs.iter().map(|(e, (store, said))| {
+            let by = format!("a Gloo address in the store {store} (packet {})", said.packet.number);
+            lesson(Protocol::Gloo, *e, by, *store, *said)
+        });
+        let roots = self.roots.iter().map(|(store, r)| {
+            let by = format!("NCCL's unique id in the store {store} (packet {})", r.said.packet.number);
+            let members = self.world_size(*store);
+            let detail: Option<Arc<dyn Any + Send + Sync>> = Some(Arc::new(r.id));
+            Lesson { members, detail, ..lesson(Protocol::Nccl, r.id.root, by, *store, r.said) }
+        });
+        stores.chain(pairs).chain(roots).collect()
     }
 
     /// How many workers a store serves, as far as its traffic tells.
@@ -83,7 +115,6 @@ impl Discovered {
 /// values do not depend on the dialect, so any sound reading does.
 pub(super) fn lessons(sets: &[Set], names: &Names) -> Discovered {
     let mut lessons = Discovered::default();
-    let mut stores: BTreeMap<Endpoint, ((Timestamp, u64), String)> = BTreeMap::new();
     let mut nameless: BTreeSet<(String, Endpoint, u16)> = BTreeSet::new();
     let mut roots: BTreeMap<(Endpoint, Option<u64>), (Endpoint, &NamedRoot)> = BTreeMap::new();
     for f in sets.iter().flat_map(|s| &s.seen.flows) {
@@ -107,9 +138,10 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Discovered {
                 if let Some(run) = run_of(round) {
                     lessons.workers.entry((run.to_string(), f.server())).or_default().insert(workers);
                 }
-                let slot = stores.entry(workers).or_insert((age(&named.said), by.clone()));
-                if age(&named.said) < slot.0 {
-                    *slot = (age(&named.said), by);
+                let found = (f.server(), named.said, by);
+                let slot = lessons.stores.entry(workers).or_insert_with(|| found.clone());
+                if age(&named.said) < age(&slot.1) {
+                    *slot = found;
                 }
             }
         }
@@ -147,7 +179,6 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Discovered {
             lessons.workers.entry((run, rendezvous)).or_default().insert(*store);
         }
     }
-    lessons.stores = stores.into_iter().map(|(e, (_, by))| (e, by)).collect();
     lessons.roots.sort_by_key(|(_, r)| (age(&r.said), r.id.root));
     lessons
 }

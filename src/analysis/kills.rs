@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::prune::guessed_zone;
-use crate::clock::{Kill, Miss, Offset, boot_from_death, common_quarter_hour, log_against_capture};
+use crate::clock::{Kill, Miss, Offset, boot_from_deaths, common_quarter_hour, log_against_capture};
 use crate::finding::Finding;
 use crate::finding::fate::{fatal_claims, is_open_claim};
-use crate::incident::{Correction, Fit, HostClocks, MergeSortTree, Whose};
+use crate::incident::{Correction, Fit, HostClocks, MergeSortTree, Whose, kill_of};
 use crate::names::{Names, short};
 use crate::net::Endpoint;
 use crate::oom::{EventTime, OomEvent, OomKind, OomSighting};
@@ -152,13 +152,21 @@ pub(super) fn align(
     hosts.retain(|h| !claims.of(Some(h), names).is_empty());
     for host in hosts {
         let own = claims.of(Some(host), names);
-        let of_host = || untimed.iter().filter(|s| s.host().is_some_and(|h| names.same(h, host)));
-        let fits = |s: &&OomSighting, c: &Claim| s.boot_nanos().is_some() && c.fit(s.total_vm_bytes()) == Fit::Fits;
-        // Of several kills that fit the last: the ring buffer holds the newest.
-        let found = own.iter().filter_map(|c| Some((c.died?, of_host().rfind(|s| fits(s, c))?))).next();
-        let Some((died, kill)) = found else { continue };
-        let rss = kill.facts.anon_rss;
-        let Some(boot) = boot_from_death(died, kill.boot_nanos, kill.reaped_boot_nanos, rss) else { continue };
+        let fitting: Vec<&OomSighting> = untimed
+            .iter()
+            .filter(|s| s.host().is_some_and(|h| names.same(h, host)) && s.boot_nanos().is_some())
+            .filter(|s| own.iter().any(|c| c.died.is_some() && c.fit(s.total_vm_bytes()) == Fit::Fits))
+            .collect();
+        let mut deaths: Vec<Timestamp> = own.iter().filter_map(|c| c.died).collect();
+        deaths.sort_unstable();
+        let kill = |s: &&OomSighting| {
+            let in_cgroup = s.facts.kind == Some(OomKind::Cgroup);
+            Some(Kill { at: Timestamp(s.boot_nanos?), anon_rss_bytes: s.facts.anon_rss, in_cgroup })
+        };
+        let kills: Vec<Kill> = fitting.iter().filter_map(kill).collect();
+        let reaped: Vec<Timestamp> = fitting.iter().filter_map(|s| s.reaped_boot_nanos).map(Timestamp).collect();
+        let Some(boot) = boot_from_deaths(&deaths, &kills, &reaped) else { continue };
+        let died = deaths.first().copied().unwrap_or(boot.at);
         let time = |nanos: i64| EventTime {
             at: boot.at.plus_nanos(nanos),
             uncertainty_nanos: (boot.uncertainty * NANOS as f64) as i64,
@@ -171,10 +179,10 @@ pub(super) fn align(
             s.reaped_at = s.reaped_at.or(s.reaped_boot_nanos.map(time));
         }
         let how = format!(
-            "its boot time is taken as {} (within {:.1} s): the listener died on the wire at {} ({})",
+            "its boot time is taken as {} (within {:.1} s): the listener died on the wire at {died}{} ({})",
             boot.at,
-            boot.uncertainty,
-            died,
+            (boot.uncertainty * 10.0).ceil() / 10.0,
+            if deaths.len() > 1 { format!(" and {} more times", deaths.len() - 1) } else { String::new() },
             boot.method.name()
         );
         told.notes.push(format!("{host}: raw kernel log without a boot time; {how}. --boot {host}=TIME settles it."));
@@ -303,7 +311,7 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         let fit = |e: &OomEvent| sizes.best(e.total_vm_bytes);
         let Some(best) = of_host().map(fit).max().filter(|b| *b >= Fit::Unknown) else { continue };
         let fitting: Vec<&OomEvent> = of_host().filter(|e| fit(e) == best).collect();
-        let kills: Vec<Kill> = fitting.iter().map(|e| Kill { at: e.time, anon_rss_bytes: e.anon_rss_bytes }).collect();
+        let kills: Vec<Kill> = fitting.iter().map(|e| kill_of(e)).collect();
         let reapers: Vec<Timestamp> = fitting.iter().filter_map(|e| e.reaped_at).collect();
         if let Some(offset) = log_against_capture(&deaths, &kills, &reapers, LIMIT) {
             let unsure = fitting.iter().map(|e| e.uncertainty_nanos).max().unwrap_or(0) as f64 / NANOS as f64;

@@ -13,6 +13,7 @@ use crate::protocol::listener::Listener;
 use crate::protocol::nccl::Network;
 use crate::protocol::tcpstore::Dialect;
 use crate::stream::PortSet;
+use crate::vocabulary::Protocol;
 
 /// What a first reading of captures taught; a second reading starts from it.
 #[derive(Debug, Default)]
@@ -72,8 +73,10 @@ impl Knowledge {
 /// Reads all captures among `options.paths` once and studies their listeners.
 pub fn learn(options: &Options) -> Knowledge {
     let reading = super::reading::read(options);
-    let network = super::network::judged(&reading, options).network;
-    let mut known = Knowledge { names: reading.names, nccl: network, ..Knowledge::default() };
+    let own = super::protocols::studies(&reading, options).into_iter().filter_map(|s| s.own);
+    let network = own.into_iter().find_map(|o| o.downcast::<Network>().ok());
+    let nccl = network.map(|n| Network::clone(&n)).unwrap_or_default();
+    let mut known = Knowledge { names: reading.names, nccl, ..Knowledge::default() };
     for list in &reading.lists {
         if let Some(error) = &list.error {
             known.refuse(list.path.clone(), error.clone(), true);
@@ -96,7 +99,8 @@ pub fn learn(options: &Options) -> Knowledge {
     }
     known.nothing_read = !reading.read.values().any(|r| r.summary.is_some());
     known.pairs = reading.lessons.pairs.keys().copied().collect();
-    let gathered = dedup::gather(&reading.sets, &reading.stores, &known.names);
+    let gathered =
+        dedup::gather(&reading.sets, &super::protocols::of(&reading.listeners, Protocol::Tcpstore), &known.names);
     for listener in dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &known.names) {
         let dialect = best(&listener, &reading.sets);
         known.listeners.insert(listener.endpoint, Known { listener, dialect });

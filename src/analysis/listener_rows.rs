@@ -1,17 +1,16 @@
-//! Listeners of the report: stores, NCCL's, Gloo's pairs.
+//! Listeners and groups of the report.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::reporting::{capture_path, host_of, text};
 use super::run::Material;
 use crate::finding::short_hash;
 use crate::net::Endpoint;
 use crate::protocol::listener::{KnownBy, Listener};
-use crate::protocol::nccl;
+use crate::protocol::seam::{Group, ListenerView};
 use crate::protocol::tcpstore::Dialect;
 use crate::protocol::tcpstore::server::{Backend, MAX_KEY_BYTES, MAX_KEYS};
 use crate::report::model::{Communicator as CommunicatorOut, Honours, Listener as ListenerOut, RankAddress};
-use crate::time::Timestamp;
 use crate::vocabulary::{Protocol, Role};
 
 pub(super) fn listener_id(endpoint: Endpoint) -> String {
@@ -57,113 +56,44 @@ pub(super) fn listener(m: &Material<'_>, l: &Listener, died: &BTreeSet<Endpoint>
     }
 }
 
-/// NCCL's listeners. One that was named and that nobody was seen to connect to is told too.
-pub(super) fn nccl_listeners(m: &Material<'_>) -> Vec<ListenerOut> {
-    let mut traffic: BTreeMap<Endpoint, (u64, Timestamp, Timestamp)> = BTreeMap::new();
-    for r in m.sets.iter().flat_map(|s| &s.seen.records) {
-        if m.network.listeners.contains_key(&r.server()) {
-            let (n, first, last) = traffic.entry(r.server()).or_insert((0, r.first, r.last));
-            *n += u64::from(r.accepted());
-            *first = (*first).min(r.first);
-            *last = (*last).max(r.last);
-        }
+/// A listener as its protocol describes it.
+pub(super) fn described(m: &Material<'_>, protocol: Protocol, l: &ListenerView) -> ListenerOut {
+    let by = &l.learned_from;
+    ListenerOut {
+        id: listener_id(l.endpoint),
+        address: l.endpoint.address.to_string(),
+        port: l.endpoint.port,
+        host: host_of(m, l.endpoint),
+        protocol,
+        role: l.role,
+        version: l.version.clone(),
+        learned_from: Some(match by.packet {
+            Some(p) => format!("{} (packet {} of {})", text(&by.text), p.number, capture_path(m, p)),
+            None => text(&by.text),
+        }),
+        connections: l.traffic.map_or(0, |t| t.accepted),
+        first_seen: l.traffic.map(|t| t.first),
+        last_seen: l.traffic.map(|t| t.last),
+        died_at: l.died_at,
+        advice: l.advice.clone(),
+        ..ListenerOut::default()
     }
-    let mut gone: BTreeMap<Endpoint, Timestamp> = BTreeMap::new();
-    for f in m.findings.iter().filter(|f| f.rule == "nccl-root-died") {
-        gone.entry(f.target).or_insert(f.failed.unwrap_or(f.time));
-    }
-    let died = |e: Endpoint| gone.get(&e).copied();
-    m.network
-        .listeners
-        .values()
-        .map(|l| {
-            let seen = traffic.get(&l.endpoint);
-            let evidence = l.evidence.first();
-            let by = match evidence.and_then(|e| e.packet) {
-                Some(p) => format!("{} (packet {} of {})", l.learned_from.text(), p.number, capture_path(m, p)),
-                None => l.learned_from.text().to_string(),
-            };
-            ListenerOut {
-                id: listener_id(l.endpoint),
-                address: l.endpoint.address.to_string(),
-                port: l.endpoint.port,
-                host: host_of(m, l.endpoint),
-                protocol: Protocol::Nccl,
-                role: l.role.map(|r| match r {
-                    nccl::Role::Root => Role::BootstrapRoot,
-                    nccl::Role::Reply => Role::Reply,
-                    nccl::Role::Ring => Role::Ring,
-                    nccl::Role::Peer => Role::Peer,
-                    nccl::Role::Proxy => Role::Proxy,
-                    nccl::Role::Net => Role::Net,
-                    nccl::Role::Ras => Role::Ras,
-                }),
-                version: Some(format!("NCCL {}", l.versions)),
-                learned_from: Some(by),
-                connections: seen.map_or(0, |s| s.0),
-                first_seen: seen.map(|s| s.1),
-                last_seen: seen.map(|s| s.2),
-                died_at: died(l.endpoint),
-                advice: (l.learned_from == nccl::LearnedFrom::Conduct).then(|| {
-                    format!("possible bootstrap root of NCCL: judged as one with --nccl-port {}", l.endpoint.port)
-                }),
-                ..ListenerOut::default()
-            }
-        })
-        .collect()
 }
 
-pub(super) fn communicator(c: &nccl::Communicator) -> CommunicatorOut {
+pub(super) fn group(g: &Group) -> CommunicatorOut {
+    let member = |(rank, address, time): &(u64, Endpoint, _)| RankAddress {
+        rank: *rank,
+        address: Some(address.to_string()),
+        time: Some(*time),
+    };
     CommunicatorOut {
-        magic: c.magic.map(nccl::magic_text),
-        root: c.roots.first().map(ToString::to_string),
-        nranks: u64::try_from(c.nranks).ok(),
-        ranks: c
-            .ranks
-            .iter()
-            .filter_map(|r| {
-                Some(RankAddress {
-                    rank: u64::try_from(r.rank).ok()?,
-                    address: Some(r.ring.or(r.reply).unwrap_or(r.client).to_string()),
-                    time: Some(r.time),
-                })
-            })
-            .collect(),
-        complete: c.is_complete(),
-        roots: c.roots.iter().map(ToString::to_string).collect(),
+        magic: g.magic.clone(),
+        root: g.roots.first().map(ToString::to_string),
+        nranks: g.size,
+        ranks: g.members.iter().map(member).collect(),
+        complete: g.complete,
+        roots: g.roots.iter().map(ToString::to_string).collect(),
     }
-}
-
-/// Gloo pairs that some rank connected to; the store that holds their addresses named them.
-pub(super) fn pairs(m: &Material<'_>) -> Vec<ListenerOut> {
-    let mut seen: BTreeMap<Endpoint, (u64, Timestamp, Timestamp)> = BTreeMap::new();
-    let stores: BTreeSet<Endpoint> = m.listeners.iter().map(|l| l.endpoint).collect();
-    for r in m.sets.iter().flat_map(|s| &s.seen.records) {
-        if r.accepted() && m.lessons.pairs.contains_key(&r.server()) && !stores.contains(&r.server()) {
-            let (n, first, last) = seen.entry(r.server()).or_insert((0, r.first, r.last));
-            *n += 1;
-            *first = (*first).min(r.first);
-            *last = (*last).max(r.last);
-        }
-    }
-    seen.into_iter()
-        .filter_map(|(endpoint, (connections, first, last))| {
-            let (store, said) = m.lessons.pairs.get(&endpoint)?;
-            Some(ListenerOut {
-                id: listener_id(endpoint),
-                address: endpoint.address.to_string(),
-                port: endpoint.port,
-                host: host_of(m, endpoint),
-                protocol: Protocol::Gloo,
-                role: Some(Role::Pair),
-                learned_from: Some(format!("a Gloo address in the store {store} (packet {})", said.packet.number)),
-                connections,
-                first_seen: Some(first),
-                last_seen: Some(last),
-                ..ListenerOut::default()
-            })
-        })
-        .collect()
 }
 
 fn advice(l: &Listener, validates: Option<bool>, libuv: bool) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dedup::{DistinctFlow, gather};
+use super::dedup::gather;
 use super::retention::{FoldKey, Folded, kind};
 use super::sets::Set;
 use crate::finding::{Finding, claim, fate, foreign};
@@ -12,6 +12,7 @@ use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
 use crate::protocol::observation::FlowObservation;
+use crate::protocol::seam::DistinctFlow;
 use crate::stream::{Direction, PacketRef};
 
 /// The findings of all listeners and their connections, in order of time.

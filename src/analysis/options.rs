@@ -47,6 +47,8 @@ pub struct Options {
     pub ports: PortSet,
     /// Ports of NCCL bootstrap roots.
     pub nccl_ports: PortSet,
+    /// `ncclUniqueId`s as hex.
+    pub nccl_ids: Vec<String>,
     /// Kills this close are one incident even without a common trigger, in seconds.
     pub window: f64,
     /// A trigger comes at most this long before its kill, in seconds.
@@ -96,6 +98,7 @@ impl Default for Options {
             host_zones: Vec::new(),
             ports: DEFAULT_PORTS.into_iter().collect(),
             nccl_ports: PortSet::default(),
+            nccl_ids: Vec::new(),
             window: 120.0,
             max_lag: 900.0,
             memory: 256 << 20,

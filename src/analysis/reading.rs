@@ -1,13 +1,13 @@
 //! All captures read, up to the barrier: what any of them taught is held against all of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
-use super::dedup;
 use super::host_lists;
 use super::inputs::{Inputs, Shape, host_of_file, rotation_stem};
 use super::jobs::{self, Discovered};
 use super::options::Options;
 use super::progress::Progress;
+use super::protocols::{self, Listeners};
 use super::prune::{self, Plan};
 use super::run::{drop_copies, learn_hosts};
 use super::scan::ScanOptions;
@@ -34,10 +34,8 @@ pub(super) struct Reading {
     pub(super) sets: Vec<Set>,
     pub(super) read: BTreeMap<u32, ReadCapture>,
     pub(super) lessons: Discovered,
-    /// Stores, and what may be one.
-    pub(super) stores: BTreeSet<Endpoint>,
-    /// Listeners of NCCL.
-    pub(super) nccl: BTreeSet<Endpoint>,
+    /// The listeners of each protocol.
+    pub(super) listeners: Listeners,
     pub(super) notes: Vec<String>,
     /// Whether captures lie there to be read a second time.
     pub(super) again: bool,
@@ -107,7 +105,7 @@ pub(super) fn captures(intake: CaptureGroups, options: &Options, plan: &Plan, pr
     let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / threads;
     let scan = ScanOptions {
         ports: options.ports.clone(),
-        nccl_ports: options.nccl_ports.clone(),
+        named: protocols::named_ports(options),
         only: None,
         max_flows: (memory / 4 * 3 / RECORD_BYTES).max(1024),
         max_tracked_bytes: memory / 4,
@@ -128,8 +126,7 @@ pub(super) fn captures(intake: CaptureGroups, options: &Options, plan: &Plan, pr
         sets,
         read,
         lessons: Discovered::default(),
-        stores: BTreeSet::new(),
-        nccl: BTreeSet::new(),
+        listeners: Listeners::new(),
         notes: Vec::new(),
         again: true,
         scan,
@@ -145,21 +142,18 @@ impl Reading {
     pub(super) fn learn(&mut self, options: &Options) {
         for _ in 0..ROUNDS {
             self.lessons = jobs::lessons(&self.sets, &self.names);
-            let stores = dedup::listeners(&self.sets, options, &self.lessons);
-            let nccl = super::network::endpoints(self, options);
-            if stores == self.stores && nccl == self.nccl {
+            let found = protocols::listeners(self, options);
+            if found == self.listeners {
                 break;
             }
-            self.stores = stores;
-            self.nccl = nccl;
+            self.listeners = found;
             self.promote();
         }
     }
 
     /// The same for sets that were read again.
     pub(super) fn relearn(&mut self, options: &Options) {
-        self.stores.clear();
-        self.nccl.clear();
+        self.listeners.clear();
         self.learn(options);
     }
 
@@ -228,8 +222,7 @@ impl Reading {
         for number in 0..self.sets.len() {
             let files = self.files(number);
             let Some(set) = self.sets.get_mut(number) else { continue };
-            let mut wanted: HashSet<Endpoint> = dedup::missed(set, &self.stores);
-            wanted.extend(super::network::missed(set, &self.nccl));
+            let wanted = protocols::missed(set, &self.listeners);
             if wanted.is_empty() {
                 continue;
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::job_rows;
-use super::listener_rows::{communicator, listener, listener_id, nccl_listeners, pairs};
+use super::listener_rows::{described, group, listener, listener_id};
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::finding::{self, Finding, community_id, hex, rule};
@@ -11,6 +11,7 @@ use crate::incident::coincidence::in_words;
 use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
+use crate::protocol::DISSECTORS;
 use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::report::escape::clean;
@@ -99,11 +100,13 @@ pub(super) fn report(m: Material<'_>) -> Report {
             .listeners
             .iter()
             .map(|l| listener(&m, l, &died))
-            .chain(pairs(&m))
-            .chain(nccl_listeners(&m))
+            .chain(DISSECTORS.iter().zip(m.studies).flat_map(|(d, s)| {
+                let m = &m;
+                s.listeners.iter().map(move |l| described(m, d.protocol(), l))
+            }))
             .collect(),
         jobs: m.jobs.iter().map(|j| job_rows::job(&m, j)).collect(),
-        communicators: m.network.communicators.iter().map(communicator).collect(),
+        communicators: m.studies.iter().flat_map(|s| &s.groups).map(group).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
         oom_events: m.events.iter().map(oom_event).collect(),
@@ -129,7 +132,8 @@ pub(super) fn report(m: Material<'_>) -> Report {
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
-    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port) || m.network.is_spoken();
+    let spoken = m.listeners.iter().any(|l| l.known_by != KnownBy::Port)
+        || m.studies.iter().flat_map(|s| &s.listeners).any(|l| !l.possible);
     if !spoken && !m.captures.is_empty() {
         let ports: Vec<String> = m.options.ports.iter().map(|p| p.to_string()).take(12).collect();
         report.notes.push(format!(

@@ -8,11 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use sha2::{Digest, Sha256};
-
 use crate::net::{Address, Endpoint};
+use crate::protocol::DISSECTORS;
 use crate::protocol::observation::FlowObservation;
-use crate::stream::{Direction, PacketRef};
+use crate::protocol::seam::ProtocolSet;
+use crate::stream::PacketRef;
 use crate::time::Timestamp;
 
 /// Connections kept of one kind: the inference looks at as many strays of a listener.
@@ -91,43 +91,11 @@ impl Folder {
 
 /// What a connection is, as far as any rule looks at it; `None`: it has something of its own and is kept.
 pub(super) fn kind(o: &FlowObservation) -> Option<FoldKey> {
-    let plain = o.gaps == 0 && o.overlap_count == 0 && o.nccl.is_none() && o.outer.is_empty() && !o.store.is_empty();
-    if !plain || !o.record.direction_known || o.store.iter().any(|f| f.declared_count > 0 || f.learned.teaches()) {
-        return None;
-    }
-    let mut hash = Sha256::new();
-    let clean = o.store.iter().any(|f| f.is_clean() && f.answers > 0 && f.unanswered == 0 && f.unfinished.is_none());
-    if clean {
-        // An honest client: what it asked for names its release, what it wrote does not.
-        for f in &o.store {
-            hash.update([u8::from(f.reading.is_sound()), u8::from(f.is_clean()), u8::from(f.begins_well())]);
-            hash.update(f.operations.to_le_bytes());
-        }
-    } else {
-        if !o.kept_whole[0] || o.store.iter().any(|f| f.plausible > 0 || f.greetings > 0 && f.is_clean()) {
-            return None;
-        }
-        for k in &o.kept[0] {
-            hash.update((k.bytes.len() as u64).to_le_bytes());
-            hash.update(&k.bytes);
-        }
-        hash.update(o.record.bytes[0].to_le_bytes());
-        hash.update([ending(o), u8::from(o.record.bytes[1] > 0)]);
-    }
-    let digest = hash.finalize();
-    let print = digest.iter().take(8).fold(0u64, |n, b| n << 8 | u64::from(*b));
-    Some((o.server(), o.client().address, print ^ u64::from(clean)))
-}
-
-/// How a connection ended: the server closed at once or later, the client did, or nobody.
-fn ending(o: &FlowObservation) -> u8 {
-    let after = |t: Timestamp| o.last_client_byte().map_or(0.0, |last| t.seconds_since(last));
-    let (server, client) = (o.record.server_closed(), o.record.client_closed());
-    match (server, client) {
-        (Some(s), c) if c.is_none_or(|c| s <= c) => 1 + u8::from(after(s) > 0.25) + u8::from(after(s) > 0.85),
-        (_, Some(c)) => 4 + u8::from(after(c) > 0.85),
-        _ => 6 + u8::from(o.record.rst[Direction::ToServer.index()].get().is_some()),
-    }
+    let plain = o.gaps == 0 && o.overlap_count == 0 && o.outer.is_empty() && o.record.direction_known;
+    // Connections that several protocols read are kept: they are few, and the protocols look at different things.
+    let only = (0..).map(ProtocolSet::only).zip(DISSECTORS).find(|(place, _)| o.read_by == *place);
+    let print = only.filter(|_| plain)?.1.alike(o)?;
+    Some((o.server(), o.client().address, print))
 }
 
 #[cfg(test)]
@@ -135,12 +103,13 @@ mod tests {
     use super::*;
     use crate::analysis::scan::{ScanOptions, SetScan};
     use crate::capture::{Limits, Reader};
-    use crate::stream::PortSet;
+    use crate::protocol::named_ports;
+    use crate::vocabulary::Protocol;
 
     fn observed() -> Vec<FlowObservation> {
         let options = ScanOptions {
             ports: [29500].into_iter().collect(),
-            nccl_ports: PortSet::default(),
+            named: named_ports([(Protocol::Tcpstore, [29500].into_iter().collect())]),
             only: None,
             max_flows: 4096,
             max_tracked_bytes: 1 << 24,

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use super::dedup::{self, DistinctFlow};
+use super::dedup;
 use super::inputs::{Inputs, plain_stem};
-use super::jobs::{self, Discovered, Job};
+use super::jobs::{self, Job};
 use super::kills::{self, ClockNotes};
 use super::options::Options;
 use super::progress::Progress;
@@ -21,9 +21,11 @@ use crate::names::{Names, short};
 use crate::net::{Address, Endpoint};
 use crate::oom::{self, OomEvent, OomKind, OomSighting};
 use crate::protocol::listener::Listener;
-use crate::protocol::nccl::Network;
+use crate::protocol::seam::{DistinctFlow, Study};
 use crate::report::model::{Clock, Input, Report};
+use crate::stream::Direction;
 use crate::time::Timestamp;
+use crate::vocabulary::Protocol;
 
 /// An analysis, done.
 #[derive(Debug)]
@@ -57,8 +59,8 @@ pub(super) struct Material<'a> {
     pub(super) watch: &'a Watch,
     pub(super) scans: Vec<scans::Scan>,
     pub(super) jobs: Vec<Job>,
-    pub(super) lessons: &'a Discovered,
-    pub(super) network: &'a Network,
+    /// What each protocol concludes.
+    pub(super) studies: &'a [Study],
     pub(super) clocks: Vec<Clock>,
     pub(super) nat: &'a BTreeSet<Address>,
     pub(super) incomplete: bool,
@@ -137,15 +139,16 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         pruned,
         stopped,
     } = front;
-    let network = super::network::judged(&reading, options);
+    let studies = super::protocols::studies(&reading, options);
+    let stores = super::protocols::of(&reading.listeners, Protocol::Tcpstore);
     let mut notes = std::mem::take(&mut reading.notes);
-    let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, stores, .. } = reading;
+    let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, .. } = reading;
     let gathered = dedup::gather(&sets, &stores, &names);
     let studied = dedup::studied(&sets, &gathered, options, &lessons, &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered, &sets);
     findings.extend(scans::findings(&studied, &gathered));
-    findings.extend(network.findings.iter().cloned());
+    findings.extend(studies.iter().flat_map(|s| &s.findings).cloned());
     findings.extend(observe::misdirected(&sets, &names));
     if !options.sources.is_empty() {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
@@ -242,8 +245,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         watch: &watch,
         scans,
         jobs,
-        lessons: &lessons,
-        network: &network.network,
+        studies: &studies,
         clocks: told.clocks,
         nat: &nat,
         incomplete: stopped,
@@ -322,7 +324,8 @@ fn look_back(reading: &mut Reading, plan: &Plan, options: &Options) {
     let (mut at, mut step, mut left) = (0, 1, LOOK_BYTES_IN_ALL);
     let longest = plan.earlier.iter().map(Vec::len).max().unwrap_or(0);
     while at < longest && left > 0 {
-        let gathered = dedup::gather(&reading.sets, &reading.stores, &reading.names);
+        let stores = super::protocols::of(&reading.listeners, Protocol::Tcpstore);
+        let gathered = dedup::gather(&reading.sets, &stores, &reading.names);
         let studied = dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &reading.names);
         let wanted = studied.iter().filter(|l| l.accepted > 0 && l.dialect().is_none());
         let wanted: HashSet<Endpoint> = wanted.map(|l| l.endpoint).collect();
@@ -526,12 +529,19 @@ fn watched(
             .flat_map(|s| &s.interfaces)
             .filter_map(|i| i.drops)
             .reduce(|a, b| a + b);
-        let addresses: BTreeSet<_> =
-            set.seen.records.iter().flat_map(|r| [r.client().address, r.server().address]).collect();
-        for address in addresses {
+        let mut addresses: BTreeMap<Address, [bool; 2]> = BTreeMap::new();
+        for r in &set.seen.records {
+            for (address, d) in [(r.client().address, Direction::ToServer), (r.server().address, Direction::ToClient)] {
+                let [sent, received] = addresses.entry(address).or_default();
+                *sent |= r.packets[d.index()] > 0;
+                *received |= r.packets[d.reverse().index()] > 0;
+            }
+        }
+        for (address, [sent, received]) in addresses {
             let own = set.own == Some(address);
+            let one_way = own && !(sent && received);
             let gaps = gaps_of.get(&(number as u32, address)).copied().unwrap_or(0);
-            watch.by_address.entry(address).or_default().push(HostWatch { from, to, own, drops, gaps });
+            watch.by_address.entry(address).or_default().push(HostWatch { from, to, own, one_way, drops, gaps });
         }
     }
     watch

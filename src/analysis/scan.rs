@@ -1,12 +1,13 @@
 //! One capture set, packet by packet: records for every flow, decoders for those that may matter.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use crate::capture::Packet;
 use crate::frame::{Checksum, Decoder, Frame, Segment, glance, verify_checksum};
 use crate::net::{Address, Endpoint};
 use crate::protocol::observation::FlowObservation;
+use crate::protocol::seam::{NamedPorts, ProtocolSet};
 use crate::stream::{Activity, FlowRecord, FlowState, FlowTable, PacketRef, PortSet};
 use crate::time::Timestamp;
 
@@ -14,18 +15,18 @@ use super::flow_decoder::{Interest, Tracked};
 pub use super::retention::{FoldKey, Folded};
 use super::retention::{Folder, Retention};
 
-/// Magics that are remembered; a host runs a few communicators.
-const MAX_MAGICS: usize = 4096;
+/// Tokens of groups that are remembered; a host runs a few communicators.
+const MAX_TOKENS: usize = 4096;
 
 /// What a scan looks for and what it may keep.
 #[derive(Clone)]
 pub struct ScanOptions {
-    /// Ports whose flows are decoded whatever their first bytes.
+    /// Ports that are listeners', whichever side spoke first.
     pub ports: PortSet,
-    /// Ports whose flows are read as NCCL's whatever their first bytes.
-    pub nccl_ports: PortSet,
-    /// Only flows to these listeners, all of them decoded: a second reading for what was learnt late.
-    pub only: Option<HashSet<Endpoint>>,
+    /// Ports whose flows are read by a protocol whatever their first bytes.
+    pub named: NamedPorts,
+    /// Only flows to these listeners, all of them read by these protocols: a second reading for what was learnt late.
+    pub only: Option<HashMap<Endpoint, ProtocolSet>>,
     /// Every flow is reassembled, none is decoded (`streams`).
     pub max_flows: usize,
     /// Memory for reassembly and decoding, in bytes.
@@ -92,9 +93,9 @@ struct Flows {
     replaced: Vec<(Timestamp, PacketRef)>,
     /// Flows that ended early, and where in `done` they are.
     early: Vec<(u32, usize)>,
-    /// Magics of NCCL's communicators so far: their later connections are known by them at once, and the set need not
-    /// be read again for those.
-    magics: HashSet<u64>,
+    /// What connections of groups begin with, and whose groups they are: later connections are known by it at once, and
+    /// the set need not be read again for those.
+    tokens: HashMap<u64, ProtocolSet>,
     counters: ScanCounters,
     /// What the last segment was, for whoever keeps segments.
     mark: SegmentRole,
@@ -117,7 +118,7 @@ impl SetScan {
     /// An engine for the set with this index.
     pub fn new(set: u32, options: ScanOptions) -> Self {
         let table = FlowTable::new(options.max_flows, options.ports.clone());
-        let only_ports = options.only.iter().flatten().map(|e| e.port).collect();
+        let only_ports = options.only.iter().flatten().map(|(e, _)| e.port).collect();
         SetScan {
             set,
             decoder: Decoder::new(Default::default()),
@@ -134,7 +135,7 @@ impl SetScan {
                 folder: Folder::default(),
                 replaced: Vec::new(),
                 early: Vec::new(),
-                magics: HashSet::new(),
+                tokens: HashMap::new(),
                 counters: ScanCounters::default(),
                 mark: SegmentRole::Other,
                 marking: false,
@@ -281,7 +282,7 @@ impl Flows {
             if !(self.only_ports.contains(ports.0) || self.only_ports.contains(ports.1)) {
                 return;
             }
-            if !only.contains(&segment.src) && !only.contains(&segment.dst) {
+            if !only.contains_key(&segment.src) && !only.contains_key(&segment.dst) {
                 return;
             }
         }
@@ -312,14 +313,17 @@ impl Flows {
     /// The first segment with payload decides for nearly every flow.
     fn first_payload(&mut self, flow: u32, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
         let record = self.table.record(flow);
-        let port = record.server().port;
-        let all = self.options.only.is_some();
-        let store = all || self.options.ports.contains(port);
-        let nccl = all
-            || self.options.nccl_ports.contains(port)
-            || port == crate::protocol::nccl::RAS_PORT
-            || self.has_magic(record, segment);
-        let interest = Interest { store: store.into(), nccl: nccl.into() }.or(|| Interest::of_first(record, segment));
+        let server = record.server();
+        let mut sure = self.options.named.at(server.port).with(self.group_of(record, segment));
+        let wanted = self.options.only.as_ref().and_then(|only| only.get(&server));
+        sure = sure.with(wanted.copied().unwrap_or_default());
+        let mut interest = Interest { sure, open: ProtocolSet::default() };
+        if sure.is_empty() || wanted.is_some() {
+            let told = Interest::of_first(record, segment);
+            // Of a second reading the flow is decoded at once: by those that want it and those that know it for certain.
+            let open = if sure.is_empty() { told.open } else { interest.open };
+            interest = Interest { sure: sure.with(told.sure), open };
+        }
         if interest.is_none() {
             self.dismiss(flow, segment, time, packet);
             return;
@@ -346,11 +350,10 @@ impl Flows {
         }
     }
 
-    fn has_magic(&self, record: &FlowRecord, segment: &Segment<'_>) -> bool {
-        let head = segment.payload.get(..8).and_then(|head| head.try_into().ok());
-        !self.magics.is_empty()
-            && segment.src == record.client()
-            && head.is_some_and(|head| self.magics.contains(&u64::from_le_bytes(head)))
+    /// The protocols that know a client's first eight bytes from other connections of one of their groups.
+    fn group_of(&self, record: &FlowRecord, segment: &Segment<'_>) -> ProtocolSet {
+        let head = segment.payload.first_chunk().filter(|_| !self.tokens.is_empty() && segment.src == record.client());
+        head.and_then(|head| self.tokens.get(&u64::from_le_bytes(*head))).copied().unwrap_or_default()
     }
 
     fn dismiss(&mut self, flow: u32, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
@@ -376,8 +379,8 @@ impl Flows {
         }
         let after = tracked.bytes();
         self.tracked_bytes = (self.tracked_bytes + after).saturating_sub(before);
-        if self.magics.len() < MAX_MAGICS {
-            self.magics.extend(step.magic);
+        if self.tokens.len() < MAX_TOKENS {
+            self.tokens.extend(step.token);
         }
         if step.dismissed {
             let flow = tracked.flow;
@@ -437,10 +440,7 @@ impl Flows {
             let Some(seen) = self.done.get_mut(at) else { continue };
             // The table may have forgotten it and used its place again.
             if record.first_packet == seen.record.first_packet && record.server() == seen.record.server() {
-                seen.record = record.clone();
-                if let Some(nccl) = &mut seen.nccl {
-                    nccl.count_bulk(record.bytes);
-                }
+                seen.count_again(record);
             }
         }
     }

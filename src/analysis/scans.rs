@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dedup::DistinctFlow;
 use super::sets::Set;
 use crate::finding::{Finding, finding_id, short_hash};
 use crate::net::{Address, Endpoint};
 use crate::protocol::listener::Listener;
+use crate::protocol::seam::DistinctFlow;
 use crate::stream::{Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
 

@@ -1,6 +1,6 @@
 //! Capture sets: rotated files of one capture are read one after the other, different captures side by side.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -11,8 +11,11 @@ use super::progress::Progress;
 use super::scan::{ScanOptions, SetObservations, SetScan};
 use crate::capture::{Limits, Packet, Reader, Summary};
 use crate::net::{Address, Endpoint};
+use crate::protocol::place;
+use crate::protocol::seam::ProtocolSet;
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
+use crate::vocabulary::Protocol;
 
 /// One capture.
 #[derive(Clone, Debug)]
@@ -106,15 +109,15 @@ pub(super) struct Set {
 
 impl Set {
     /// Puts what a second reading made of the flows to `listeners` in the place of the first.
-    pub(super) fn take_again(&mut self, listeners: &HashSet<Endpoint>, again: SetObservations) {
+    pub(super) fn take_again(&mut self, listeners: &HashMap<Endpoint, ProtocolSet>, again: SetObservations) {
         let folded: HashSet<PacketRef> = again.records.iter().filter(|r| r.folded).map(|r| r.first_packet).collect();
         for r in self.seen.records.iter_mut().filter(|_| !folded.is_empty()) {
             r.folded |= folded.contains(&r.first_packet);
         }
-        self.seen.folded.retain(|(server, ..), _| !listeners.contains(server));
+        self.seen.folded.retain(|(server, ..), _| !listeners.contains_key(server));
         self.seen.folded.extend(again.folded);
-        self.seen.flows.retain(|f| !listeners.contains(&f.server()));
-        self.seen.flows.extend(again.flows);
+        self.seen.flows.retain(|f| !listeners.contains_key(&f.server()));
+        self.seen.flows.extend(again.flows.into_iter().filter(|f| listeners.contains_key(&f.server())));
         self.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));
         for (endpoint, activity) in again.activity {
             self.seen.activity.insert(endpoint, activity);
@@ -294,7 +297,7 @@ pub(super) fn read_again(
     captures: &[Capture],
     options: &ScanOptions,
     feed: &PacketSource,
-    listeners: Option<&HashSet<Endpoint>>,
+    listeners: Option<&HashMap<Endpoint, ProtocolSet>>,
     shift: i64,
 ) -> SetObservations {
     let options = ScanOptions { only: listeners.cloned(), ..options.clone() };
@@ -317,7 +320,8 @@ pub(super) fn read_beginning(
     listeners: &HashSet<Endpoint>,
     (shift, bytes): (i64, usize),
 ) -> (SetObservations, usize) {
-    let options = ScanOptions { only: Some(listeners.clone()), ..options.clone() };
+    let only = listeners.iter().map(|e| (*e, place(Protocol::Tcpstore))).collect();
+    let options = ScanOptions { only: Some(only), ..options.clone() };
     let mut scan = SetScan::new(set, options);
     let mut read = 0;
     if let Ok(mut reader) = Reader::open(&capture.path, &Limits::default()) {

@@ -8,6 +8,16 @@ use crate::oom::{Zone, parse_instant};
 use crate::time::Timestamp;
 use crate::vocabulary::Severity;
 
+/// An `ncclUniqueId` in hex, as it was typed.
+pub(super) fn nccl_id(text: &str) -> Result<String, String> {
+    match crate::protocol::nccl::unique_id_of_hex(text) {
+        Some(_) => Ok(text.to_string()),
+        None => Err(format!(
+            "an ncclUniqueId in hex (28 to 128 bytes, with a socket address in it) was required, {text:?} was there"
+        )),
+    }
+}
+
 /// Ports: `29500`, `29500-29510`, lists of these.
 pub(super) fn ports(text: &str) -> Result<Vec<u16>, String> {
     let mut all = Vec::new();

@@ -47,6 +47,9 @@ pub(super) struct JoinArgs {
     /// Ports of NCCL bootstrap roots; ranges allowed
     #[arg(long, value_name = "LIST", value_parser = checked(args::ports))]
     nccl_port: Vec<String>,
+    /// An ncclUniqueId, as a log or a dump of the environment shows it: it names the bootstrap root (may repeat)
+    #[arg(long, value_name = "HEX", value_parser = checked(args::nccl_id), hide_short_help = true)]
+    nccl_id: Vec<String>,
     /// Kills this close are one incident even without a common trigger [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = checked(args::duration), hide_short_help = true)]
     window: Option<String>,
@@ -138,6 +141,7 @@ impl JoinArgs {
         SiteFacts {
             port: self.port.clone(),
             nccl_port: self.nccl_port.clone(),
+            nccl_id: self.nccl_id.clone(),
             window: self.window.clone(),
             max_lag: self.max_lag.clone(),
             host_memory: self.host_memory.clone(),

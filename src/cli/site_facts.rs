@@ -19,6 +19,7 @@ pub(super) struct SiteFacts {
     pub(super) log_tz: Vec<String>,
     pub(super) port: Vec<String>,
     pub(super) nccl_port: Vec<String>,
+    pub(super) nccl_id: Vec<String>,
     pub(super) window: Option<String>,
     pub(super) max_lag: Option<String>,
     pub(super) host_memory: Vec<String>,
@@ -72,6 +73,7 @@ impl SiteFacts {
             log_tz: o.log_zone.iter().map(|z| of(None, z)).chain(host_zones).collect(),
             port: ports(&o.ports, &usual.ports),
             nccl_port: ports(&o.nccl_ports, &usual.nccl_ports),
+            nccl_id: o.nccl_ids.clone(),
             window: seconds(o.window, usual.window),
             max_lag: seconds(o.max_lag, usual.max_lag),
             host_memory: o.host_memory.iter().map(|(h, n)| of(h.as_deref(), n)).collect(),
@@ -92,6 +94,7 @@ impl SiteFacts {
         add(&mut self.log_tz, other.log_tz);
         add(&mut self.port, other.port);
         add(&mut self.nccl_port, other.nccl_port);
+        add(&mut self.nccl_id, other.nccl_id);
         add(&mut self.host_memory, other.host_memory);
         add(&mut self.overcommit, other.overcommit);
         self.host_pattern = other.host_pattern.or(self.host_pattern);
@@ -110,6 +113,7 @@ impl SiteFacts {
         o.overcommit = each("--overcommit", &self.overcommit, args::overcommit)?;
         each("--port", &self.port, args::ports)?.iter().flatten().for_each(|p| o.ports.insert(*p));
         each("--nccl-port", &self.nccl_port, args::ports)?.iter().flatten().for_each(|p| o.nccl_ports.insert(*p));
+        o.nccl_ids = each("--nccl-id", &self.nccl_id, args::nccl_id)?;
         for (host, zone) in each("--log-tz", &self.log_tz, args::zone)? {
             match host {
                 Some(host) => o.host_zones.push((host, zone)),

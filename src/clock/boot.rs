@@ -1,7 +1,7 @@
-//! When a host booted, told by the death of its listener on the wire.
+//! When a host booted, told by the deaths of its listeners on the wire.
 
-use super::{Method, seconds_to_die};
-use crate::time::Timestamp;
+use super::{Kill, Method, log_against_capture};
+use crate::time::{NANOS, Timestamp};
 
 /// A boot time, found rather than given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,25 +15,22 @@ pub struct BootTime {
 }
 
 /// Aligns a raw kernel log (seconds since boot) with the capture: the listener's sockets close when the process is
-/// reaped. `death` is the first reset or close of the dead listener, or the first packet that found it dead; `killed` and
-/// `reaped` are stamps of the log in nanoseconds since boot.
+/// reaped. `deaths`: each the first reset or close of a dead listener, or the first packet that found it dead; times of `kills`
+/// and `reaped` count from boot. Of several kills that fit alike the last: the ring buffer holds the newest.
 ///
-/// `None` when the two cannot belong together: reaped before killed.
-pub fn boot_from_death(
-    death: Timestamp,
-    killed: Option<i64>,
-    reaped: Option<i64>,
-    anon_rss_bytes: Option<u64>,
-) -> Option<BootTime> {
-    if let Some(reaped) = reaped {
-        if killed.is_some_and(|k| k > reaped) {
-            return None;
-        }
-        let at = death.plus_nanos(reaped.checked_neg()?);
-        return Some(BootTime { at, uncertainty: 0.5, method: Method::DeathAgainstReaper });
+/// `None` when they cannot belong together: reaped before anything was killed.
+pub fn boot_from_deaths(deaths: &[Timestamp], kills: &[Kill], reaped: &[Timestamp]) -> Option<BootTime> {
+    if reaped.iter().any(|r| !kills.is_empty() && kills.iter().all(|k| k.at > *r)) {
+        return None;
     }
-    let (lag, uncertainty) = seconds_to_die(anon_rss_bytes);
-    let since = killed?.checked_add((lag * crate::time::NANOS as f64) as i64)?;
-    let at = death.plus_nanos(since.checked_neg()?);
-    Some(BootTime { at, uncertainty, method: Method::DeathAgainstKill })
+    // From the last line and the first death small numbers remain, which keep their fractions.
+    let first = *deaths.first()?;
+    let last = kills.iter().map(|k| k.at).chain(reaped.iter().copied()).max()?;
+    let after = |t: Timestamp, origin: Timestamp| Timestamp(t.0.saturating_sub(origin.0));
+    let deaths: Vec<Timestamp> = deaths.iter().map(|d| after(*d, first)).collect();
+    let kills: Vec<Kill> = kills.iter().map(|k| Kill { at: after(k.at, last), ..*k }).collect();
+    let reaped: Vec<Timestamp> = reaped.iter().map(|r| after(*r, last)).collect();
+    let offset = log_against_capture(&deaths, &kills, &reaped, f64::INFINITY)?;
+    let at = after(first, last).plus_nanos((-offset.seconds * NANOS as f64) as i64);
+    Some(BootTime { at, uncertainty: offset.uncertainty, method: offset.method })
 }

@@ -1,6 +1,6 @@
 //! A host's log against the capture, by the deaths of its listeners.
 
-use super::{Method, Offset, seconds_to_die};
+use super::{Method, Offset, longest_to_die};
 use crate::time::Timestamp;
 
 /// A line of a kill, by the log's clock.
@@ -10,6 +10,8 @@ pub struct Kill {
     pub at: Timestamp,
     /// The process's resident anonymous memory, in bytes: the more, the longer it takes to be gone.
     pub anon_rss_bytes: Option<u64>,
+    /// Whether the limit of a cgroup was reached, and the host itself had memory.
+    pub in_cgroup: bool,
 }
 
 /// Sockets are closed within a fraction of a second of the reaper's line, and seen to be at the next packet.
@@ -20,56 +22,59 @@ const MAX: usize = 64;
 /// How far the log's clock of one host is ahead of the capture's, from the deaths of its listeners (the first reset or
 /// close that the dead process's sockets send, by the capture's clock) and the kernel's lines. Reaper lines are better
 /// than kills. Of several offsets the one that joins the most deaths to lines, then the smallest, is taken; beyond
-/// `limit` seconds none is.
+/// `limit` seconds none is. Each pair bounds the offset, and all pairs together bound it closer.
 pub fn log_against_capture(deaths: &[Timestamp], kills: &[Kill], reapers: &[Timestamp], limit: f64) -> Option<Offset> {
-    let of_reapers: Vec<Line> = reapers.iter().take(MAX).map(|r| Line { dead: *r, lag: 0.0, within: REAPER }).collect();
-    let of_kills: Vec<Line> = kills
-        .iter()
-        .take(MAX)
-        .map(|k| {
-            let (lag, within) = seconds_to_die(k.anon_rss_bytes);
-            Line { dead: k.at, lag, within }
-        })
-        .collect();
+    let of_reapers: Vec<Line> =
+        reapers.iter().take(MAX).map(|r| Line { at: *r, least: -REAPER, most: REAPER }).collect();
+    let of_kill = |k: &Kill| Line { at: k.at, least: 0.0, most: longest_to_die(k.anon_rss_bytes, k.in_cgroup) };
+    let of_kills: Vec<Line> = kills.iter().take(MAX).map(of_kill).collect();
     fit(deaths, &of_reapers, Method::DeathAgainstReaper, limit)
         .or_else(|| fit(deaths, &of_kills, Method::DeathAgainstKill, limit))
 }
 
-/// A line, and how long after it the sockets should be closed.
+/// A line, and the least and the longest time after it at which the sockets are closed, in seconds.
 struct Line {
-    dead: Timestamp,
-    lag: f64,
-    within: f64,
+    at: Timestamp,
+    least: f64,
+    most: f64,
+}
+
+impl Line {
+    /// The least and the greatest offset with which this line tells of that death.
+    fn offsets(&self, death: Timestamp) -> (f64, f64) {
+        let ahead = self.at.seconds_since(death);
+        (ahead + self.least, ahead + self.most)
+    }
 }
 
 fn fit(deaths: &[Timestamp], lines: &[Line], method: Method, limit: f64) -> Option<Offset> {
-    let ahead = |line: &Line, death: Timestamp| line.dead.seconds_since(death) + line.lag;
-    let pairs = || lines.iter().flat_map(|l| deaths.iter().take(MAX).map(move |d| (l, *d)));
+    let deaths = deaths.get(..MAX).unwrap_or(deaths);
     let mut best: Option<Offset> = None;
-    for (line, death) in pairs() {
-        let offset = ahead(line, death);
-        if offset.abs() > limit {
+    for (low, high) in lines.iter().flat_map(|l| deaths.iter().map(move |d| l.offsets(*d))) {
+        let middle = f64::midpoint(low, high);
+        if middle.abs() > limit {
             continue;
         }
         // Every line is joined to the death that fits it best, if one does.
-        let joined: Vec<f64> = lines
-            .iter()
-            .filter_map(|l| {
-                let nearest = deaths
-                    .iter()
-                    .take(MAX)
-                    .map(|d| ahead(l, *d))
-                    .min_by(|a, b| (a - offset).abs().total_cmp(&(b - offset).abs()))?;
-                ((nearest - offset).abs() <= l.within + line.within).then_some(nearest)
-            })
-            .collect();
-        let fits = joined.len().min(deaths.len());
-        let mean = joined.iter().sum::<f64>() / joined.len().max(1) as f64;
-        let spread = joined.iter().map(|j| (j - mean).abs()).fold(0.0, f64::max);
-        let found = Offset { seconds: mean, uncertainty: line.within.max(spread), method, fits };
-        let better = best.as_ref().is_none_or(|b| (fits, -mean.abs()) > (b.fits, -b.seconds.abs()));
+        let near = |(a, b): &(f64, f64)| (f64::midpoint(*a, *b) - middle).abs();
+        let joined = lines.iter().filter_map(|l| {
+            let all = deaths.iter().map(|d| l.offsets(*d)).filter(|(a, b)| *a <= high && low <= *b);
+            all.min_by(|a, b| near(a).total_cmp(&near(b)))
+        });
+        let (mut fits, mut least, mut most) = (0, low, high);
+        let (mut lowest, mut highest) = (low, high);
+        for (a, b) in joined {
+            fits += 1;
+            (least, most) = (least.max(a), most.min(b));
+            (lowest, highest) = (lowest.min(a), highest.max(b));
+        }
+        let fits = fits.min(deaths.len());
+        // Bounds that exclude each other are no bounds: the clock drifted, or a pair is none.
+        let (least, most) = if least <= most { (least, most) } else { (lowest, highest) };
+        let seconds = f64::midpoint(least, most);
+        let better = best.as_ref().is_none_or(|b| (fits, -seconds.abs()) > (b.fits, -b.seconds.abs()));
         if fits > 0 && better {
-            best = Some(found);
+            best = Some(Offset { seconds, uncertainty: (most - least) / 2.0 + super::LEAST, method, fits });
         }
     }
     best

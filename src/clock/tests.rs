@@ -77,7 +77,7 @@ fn a_log_against_its_capture() {
             assert!(o.correct(shifted(killed)).seconds_since(at(killed)).abs() <= o.uncertainty);
             assert_eq!(o.may_be_none(), shift == 0);
             for rss in [Some(rss * 1024), None] {
-                let kill = Kill { at: shifted(killed), anon_rss_bytes: rss };
+                let kill = Kill { at: shifted(killed), anon_rss_bytes: rss, in_cgroup: false };
                 let o = log_against_capture(&[at(death)], &[kill], &[], 1e5).expect("fit");
                 assert_eq!(o.method, Method::DeathAgainstKill);
                 assert!((o.seconds - shift as f64).abs() <= o.uncertainty, "{o:?}");
@@ -93,21 +93,54 @@ fn a_log_against_its_capture() {
     assert_eq!(log_against_capture(&[], &[], &lines, 1e5), None);
 }
 
+fn after_boot(nanos: i64, anon_rss_bytes: Option<u64>) -> Kill {
+    Kill { at: Timestamp(nanos), anon_rss_bytes, in_cgroup: false }
+}
+
 #[test]
-fn a_boot_time_from_the_death_on_the_wire_is_within_three_seconds() {
-    let death = at(DEATHS[0]);
+fn a_boot_time_from_the_death_on_the_wire_is_within_its_bounds() {
+    let death = [at(DEATHS[0])];
     let truth = at("11:12:08");
-    let (killed, reaped) = (Some(521_653_666_000), Some(524_343_700_000));
-    let by_reaper = boot_from_death(death, killed, reaped, None).expect("boot");
+    let (killed, reaped) = (521_653_666_000, [Timestamp(524_343_700_000)]);
+    let by_reaper = boot_from_deaths(&death, &[after_boot(killed, None)], &reaped).expect("boot");
     assert!(by_reaper.at.seconds_since(truth).abs() < 0.1, "{by_reaper:?}");
     for rss in [Some(RSS[0] * 1024), None] {
-        let by_kill = boot_from_death(death, killed, None, rss).expect("boot");
+        let by_kill = boot_from_deaths(&death, &[after_boot(killed, rss)], &[]).expect("boot");
         let off = by_kill.at.seconds_since(truth).abs();
         assert!(off < 3.0 && off <= by_kill.uncertainty, "{by_kill:?}");
     }
-    assert_eq!(boot_from_death(death, Some(2), Some(1), None), None);
-    assert_eq!(boot_from_death(death, None, None, None), None);
-    assert_eq!(boot_from_death(death, Some(i64::MAX), None, Some(u64::MAX)), None);
+    assert_eq!(boot_from_deaths(&death, &[after_boot(2, None)], &[Timestamp(1)]), None);
+    assert_eq!(boot_from_deaths(&death, &[], &[]), None);
+    // A boot before all times is at the end of what a stamp can say.
+    assert!(boot_from_deaths(&death, &[after_boot(i64::MAX, Some(u64::MAX))], &[]).is_none_or(|b| b.at < truth));
+}
+
+#[test]
+fn several_deaths_bound_a_boot_time_closer_than_one() {
+    let truth = at("11:00:00");
+    // In cgroups; the kernel took 0.1, 0.9 and 0.4 s, of at most 1.4 s each.
+    let kills = [100.0, 131.0, 170.0].map(|t| Timestamp((t * 1e9) as i64));
+    let deaths: Vec<Timestamp> =
+        kills.iter().zip([0.1, 0.9, 0.4]).map(|(k, l)| truth.plus_nanos(k.0 + (l * 1e9) as i64)).collect();
+    let kills = kills.map(|at| Kill { at, anon_rss_bytes: Some(900_000_000), in_cgroup: true });
+    let one = boot_from_deaths(&deaths[..1], &kills[..1], &[]).expect("boot");
+    let all = boot_from_deaths(&deaths, &kills, &[]).expect("boot");
+    for b in [one, all] {
+        assert!(b.at.seconds_since(truth).abs() <= b.uncertainty, "{b:?}");
+    }
+    assert!(all.uncertainty < one.uncertainty * 0.6, "{one:?} {all:?}");
+    // One death, three kills in the log: the last, which the ring buffer holds for certain.
+    let last = boot_from_deaths(&deaths[2..], &kills, &[]).expect("boot");
+    assert!(last.at.seconds_since(truth).abs() <= last.uncertainty, "{last:?}");
+}
+
+#[test]
+fn a_death_misses_its_kill_to_either_side() {
+    let kill = Kill { at: at("11:20:00"), anon_rss_bytes: Some(1 << 30), in_cgroup: true };
+    let misses =
+        |seconds: f64, beside: f64| death_misses(kill.at.plus_nanos((seconds * 1e9) as i64), &kill, None, beside);
+    assert_eq!((misses(0.3, 0.0), misses(-0.8, 1.0), misses(1.5, 0.0)), (0.0, 0.0, 0.0));
+    assert!((misses(-1.2, 0.2) + 1.0).abs() < 1e-6 && misses(13.0, 1.0) > 10.0);
 }
 
 #[test]
@@ -159,8 +192,10 @@ proptest! {
     #[test]
     fn extremes_do_not_panic(a in any::<i64>(), b in any::<i64>(), c in any::<i64>()) {
         let t = Timestamp;
-        log_against_capture(&[t(a)], &[Kill { at: t(b), anon_rss_bytes: Some(c.unsigned_abs()) }], &[t(c)], f64::INFINITY);
-        boot_from_death(t(a), Some(b), Some(c), Some(b.unsigned_abs()));
+        let kill = Kill { at: t(b), anon_rss_bytes: Some(c.unsigned_abs()), in_cgroup: a % 2 == 0 };
+        log_against_capture(&[t(a)], &[kill], &[t(c)], f64::INFINITY);
+        boot_from_deaths(&[t(a)], &[kill], &[t(c)]);
+        death_misses(t(a), &kill, Some(t(c)), 0.0);
         between_captures([Crossing { identity: 1, direction: Direction::Forward, at_first: t(a), at_second: t(b) }]);
         common_quarter_hour(&[Miss { seconds: a as f64, least: b as f64, most: c as f64 }]);
     }

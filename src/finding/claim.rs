@@ -17,6 +17,9 @@ pub const WARNING_BYTES: u64 = 64 << 20;
 pub const KILLING_BYTES: u64 = 4 << 30;
 /// A close within this time of a claim is the kernel's refusal.
 const REFUSAL_SECONDS: f64 = 1.0;
+/// A kernel that refuses does so sooner than this; no process was seen to be killed for a claim so soon.
+const REFUSED_AT_ONCE: f64 = 0.03;
+
 /// The findings of one connection to a listener that is, or may be, a store.
 pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
     let Some(o) = connection.observation else { return Vec::new() };
@@ -85,7 +88,7 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     let head = o.head(Direction::ToServer, 512);
     let named = identify(&head, o.record.bytes[0]);
     let segments: Vec<&[u8]> = o.kept[0].iter().map(|k| k.bytes.as_slice()).collect();
-    let seen = observed(connection);
+    let seen = survived(listener, connection);
     // What was seen is worth more than what was said: silence after a claim means that it was granted.
     let policy = if matches!(seen, Observed::Silent(_)) { Policy::Always } else { listener.policy };
     let model = |k: Candidate, policy: Policy| {
@@ -149,6 +152,19 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     f
 }
 
+/// What the listener did with a connection, where its own end is not taken for an answer: a process that is killed while it
+/// fills what it was told to closes everything too, and soon in a small container.
+fn survived(listener: &Listener, connection: &Connection<'_>) -> Observed {
+    let seen = observed(connection);
+    let (Observed::Closed(after), Some(closed)) = (seen, connection.record.server_closed()) else { return seen };
+    match listener.lived_on(closed) {
+        Some(true) => seen,
+        Some(false) => Observed::Silent(after),
+        None if after <= REFUSED_AT_ONCE => seen,
+        None => Observed::Unclear,
+    }
+}
+
 /// The claim that a reading ends in, where the model does not see it: a message of the same query and claim, with the
 /// least that leads to it. The model has the first bytes of a connection only, and a store without keys: any 4 KiB of
 /// honest requests, or a GET of a key that the real store had, would hide the claim behind them.
@@ -184,7 +200,7 @@ fn restated(o: &FlowObservation, dialect: Dialect, modelled: ModelOutcome) -> Op
 /// begins with an honest request and ends in a claim does not; nor does one whose claim is an unfinished request in another.
 fn reads_as_client(o: &FlowObservation) -> bool {
     let small = |f: &Facts| f.declared.iter().all(|d| declares(d) < WARNING_BYTES);
-    o.store.iter().any(|f| f.begins_well() && f.unknown.is_none() && f.unfinished.is_none() && small(f))
+    o.store().iter().any(|f| f.begins_well() && f.unknown.is_none() && f.unfinished.is_none() && small(f))
 }
 
 /// The most that a declared length or count can make a server allocate, in bytes.
@@ -382,6 +398,7 @@ pub(crate) fn base(
         dialect_candidates: listener.dialects(),
         stream_offset: Some(offset),
         bytes,
+        one_direction: o.record.packets[1] == 0,
         evidence: listener.evidence.iter().map(|e| e.text.clone()).collect(),
         ..Finding::new(rule_id, id, time, Some(packet), o.client(), o.server())
     }

@@ -8,6 +8,8 @@ use crate::vocabulary::{Outcome, Severity};
 
 /// A listener silent for less than this after a claim was merely busy.
 const SILENT_SECONDS: f64 = 2.0;
+/// A listener that died held its claim for at least this long: what is refused or not allocated is over sooner.
+const HELD_SECONDS: f64 = 0.03;
 /// A death this long after a claim that was never answered is tied to it, as long as the listener was silent between.
 const TIED_SECONDS: f64 = 900.0;
 
@@ -35,7 +37,8 @@ pub fn fatal_claims<'a>(listener: &Listener, claims: &[&'a Finding]) -> Vec<(&'a
         }
         let (silent, next) = listener.silence_after(f.time);
         let death = listener.death_after(f.time);
-        if silent >= SILENT_SECONDS && next == death.map(|d| d.time) {
+        let least = if death.is_some() { HELD_SECONDS } else { SILENT_SECONDS };
+        if silent >= least && next == death.map(|d| d.time) {
             fatal.push((f, death));
         }
     }

@@ -1,5 +1,6 @@
 //! The rules, as `rdzvscope explain` prints them.
 
+use crate::protocol::DISSECTORS;
 use crate::vocabulary::Severity;
 
 /// One rule.
@@ -171,16 +172,9 @@ pub fn rule(id: &str) -> Option<Rule> {
     rules().find(|r| r.id == id)
 }
 
-/// All rules: those above, then NCCL's.
+/// All rules: those of stores, then those of the other protocols.
 pub fn rules() -> impl Iterator<Item = Rule> {
-    let nccl = crate::protocol::nccl::RULES.iter().map(|r| Rule {
-        id: r.id,
-        severity: r.severity,
-        title: r.title,
-        meaning: r.meaning,
-        remedy: r.remedy,
-    });
-    RULES.iter().copied().chain(nccl)
+    RULES.iter().chain(DISSECTORS.iter().flat_map(|d| d.rules())).copied()
 }
 
 #[cfg(test)]

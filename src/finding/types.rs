@@ -47,6 +47,8 @@ pub struct Finding {
     pub declared: Option<Declared>,
     /// How much of that was sent.
     pub delivered: Option<u64>,
+    /// The capture holds nothing that the target sent on this connection, though the sender went on.
+    pub one_direction: bool,
     /// How often the same thing happened.
     pub occurrences: u64,
     /// What the bytes really are.
@@ -93,6 +95,7 @@ impl Finding {
             alternate_bytes: None,
             declared: None,
             delivered: None,
+            one_direction: false,
             occurrences: 1,
             stray: None,
             effects: Vec::new(),

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::follow::hex;
+use crate::protocol::nccl;
 use crate::protocol::tcpstore::{Answer, AnswerKind, Field, FieldPart, Message, Operation};
 use crate::report::Pseudonyms;
 
 /// A field of a message, with the bytes of it that were kept.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MarkedField {
     /// Its name.
     pub name: &'static str,
@@ -39,7 +40,9 @@ impl MarkedField {
     pub(super) fn redact(&mut self, veil: &Pseudonyms) {
         let kind = match self.name {
             n if n == FieldPart::Key.name() => "key",
-            n if n == FieldPart::Value.name() => "value",
+            n if n == FieldPart::Value.name() || matches!(n, nccl::PAYLOAD | "line") => "value",
+            // Socket addresses, and what whoever knows it may check in with.
+            n if n.ends_with("address") || n == "magic" => "bytes",
             _ => return,
         };
         if !self.bytes.is_empty() {
@@ -61,6 +64,29 @@ impl MarkedField {
         }
         Ok(())
     }
+}
+
+/// The fields of a message of NCCL. `bytes`: as much of its beginning as was kept; `carried`: the data that it carries.
+pub(super) fn of_nccl(
+    kind: &str,
+    (offset, length): (u64, u64),
+    bytes: &[u8],
+    carried: u64,
+    show_values: bool,
+) -> Vec<MarkedField> {
+    let mut at = 0u64;
+    let all = nccl::fields(kind, length, bytes, carried);
+    all.into_iter()
+        .map(|(name, length)| {
+            let shown = show_values || !matches!(name, nccl::PAYLOAD | "line");
+            let from = usize::try_from(at).unwrap_or(usize::MAX);
+            let kept = bytes.get(from..).filter(|_| shown).unwrap_or_default();
+            let kept = &kept[..kept.len().min(usize::try_from(length).unwrap_or(usize::MAX))];
+            let field = MarkedField { name, offset: offset + at, length, bytes: kept.to_vec(), token: None };
+            at += length;
+            field
+        })
+        .collect()
 }
 
 /// Puts fields together in the order of the wire. The store's integers are little-endian.

@@ -148,6 +148,7 @@ impl<'a, S: FnMut(Item) -> bool> Messages<'a, S> {
             line.offset = t.offset;
             line.length = t.length;
             line.unfinished = t.unfinished;
+            line.fields = t.fields;
             self.push(line);
         }
     }
@@ -311,7 +312,7 @@ impl<S: FnMut(Item) -> bool> FlowVisitor for Messages<'_, S> {
             };
             (Speaker::Store(Box::new(connection)), Tongue::Store(dialect))
         } else if let Some(listener) = self.known.nccl.listeners.get(&server) {
-            (Speaker::Nccl(Box::new(Talk::new(listener, midstream))), Tongue::Nccl(listener.versions))
+            (Speaker::Nccl(Box::new(Talk::new(listener, midstream, self.keep))), Tongue::Nccl(listener.versions))
         } else if self.known.pairs.contains(&server) {
             (Speaker::Gloo(Box::new(Pair::new(midstream))), Tongue::Gloo)
         } else {

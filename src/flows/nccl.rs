@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::fields::of_nccl;
+use super::messages::Keep;
 use super::other_protocols::{BULK, OtherProtocols};
 use crate::protocol::nccl::{
     Event, Framing, NcclConnection, NcclListener, Place, Purpose, RasMessage, RingSlot, SocketType, magic_text,
@@ -45,6 +47,51 @@ struct Stream {
     /// Whole messages: length and place.
     spans: VecDeque<(u64, Place)>,
     last: (Timestamp, PacketRef),
+    /// Pieces of the stream that messages in the making may stand in, where fields are asked for.
+    pieces: VecDeque<(u64, Vec<u8>)>,
+}
+
+/// Of a piece larger than this, the two ends of half that size are kept, and of a stream so many pieces.
+const PIECE: usize = 4096;
+const PIECES: usize = 256;
+/// Bytes that are kept of a message.
+const HEAD: usize = 512;
+
+impl Stream {
+    fn keep(&mut self, offset: u64, bytes: &[u8]) {
+        if self.pieces.len() >= PIECES {
+            self.pieces.pop_front();
+        }
+        if bytes.len() <= PIECE {
+            self.pieces.push_back((offset, bytes.to_vec()));
+            return;
+        }
+        let tail = bytes.len() - PIECE / 2;
+        self.pieces.push_back((offset, bytes.get(..PIECE / 2).unwrap_or_default().to_vec()));
+        self.pieces.push_back((offset + tail as u64, bytes.get(tail..).unwrap_or_default().to_vec()));
+    }
+
+    /// Up to [`HEAD`] kept bytes from `offset` on, and no more than `length`.
+    fn bytes_at(&self, offset: u64, length: u64) -> Vec<u8> {
+        let wanted = usize::try_from(length).unwrap_or(usize::MAX).min(HEAD);
+        let mut out = Vec::new();
+        for (from, bytes) in &self.pieces {
+            let at = offset + out.len() as u64;
+            if let Some(skip) = at.checked_sub(*from).and_then(|n| usize::try_from(n).ok())
+                && let Some(more) = bytes.get(skip..)
+            {
+                out.extend_from_slice(more.get(..wanted - out.len()).unwrap_or(more));
+            }
+        }
+        out
+    }
+
+    /// Forgets what lies before `offset`.
+    fn forget(&mut self, offset: u64) {
+        while self.pieces.front().is_some_and(|(from, bytes)| from + bytes.len() as u64 <= offset) {
+            self.pieces.pop_front();
+        }
+    }
 }
 
 /// One connection.
@@ -54,6 +101,7 @@ pub(super) struct Talk {
     /// The magic that its listener wants, where there is one.
     magic: Option<u64>,
     bare: bool,
+    keep: Keep,
     /// What came is NCCL's own.
     pub(super) recognised: bool,
     contradicted: bool,
@@ -61,7 +109,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    pub(super) fn new(listener: &NcclListener, midstream: bool) -> Self {
+    pub(super) fn new(listener: &NcclListener, midstream: bool, keep: Keep) -> Self {
         let framing = match listener.handshake {
             Some(true) if listener.magic.is_some() && !listener.text => Framing::Handshake,
             Some(false) if !listener.text => Framing::Bare,
@@ -72,6 +120,7 @@ impl Talk {
             streams: Default::default(),
             magic: listener.magic,
             bare: listener.handshake == Some(false),
+            keep,
             recognised: false,
             contradicted: false,
             told: Vec::new(),
@@ -79,7 +128,11 @@ impl Talk {
     }
 
     pub(super) fn chunk(&mut self, direction: Direction, chunk: &Chunk<'_>) -> Vec<OtherProtocols> {
-        self.streams[direction.index()].last = (chunk.time, chunk.packet);
+        let stream = &mut self.streams[direction.index()];
+        stream.last = (chunk.time, chunk.packet);
+        if self.keep.fields {
+            stream.keep(chunk.offset, chunk.bytes);
+        }
         let Talk { connection, .. } = self;
         let mut events = Vec::new();
         match direction {
@@ -117,6 +170,7 @@ impl Talk {
     pub(super) fn bytes(&self) -> usize {
         let labels = self.streams.iter().flat_map(|s| &s.labels);
         8192 + labels.map(|l| size_of::<Label>() + l.detail.capacity()).sum::<usize>()
+            + self.streams.iter().flat_map(|s| &s.pieces).map(|(_, b)| b.capacity() + 48).sum::<usize>()
     }
 
     fn take(&mut self, events: Vec<Event>) -> Vec<OtherProtocols> {
@@ -255,6 +309,7 @@ impl Talk {
             number: None,
             bytes: None,
             unfinished: None,
+            fields: Vec::new(),
         }
     }
 
@@ -271,10 +326,18 @@ impl Talk {
                     continue;
                 }
                 let until = s.labels.front().map_or(end, |next| next.offset.min(end));
+                let length = until.saturating_sub(label.offset);
+                let fields = if self.keep.fields {
+                    let bytes = s.bytes_at(label.offset, length);
+                    let carried = label.bytes.unwrap_or(0);
+                    of_nccl(label.query, (label.offset, length), &bytes, carried, self.keep.values)
+                } else {
+                    Vec::new()
+                };
                 self.told.push(OtherProtocols {
                     direction,
                     offset: label.offset,
-                    length: until.saturating_sub(label.offset),
+                    length,
                     time: place.time,
                     packet: place.packet,
                     query: label.query,
@@ -282,8 +345,10 @@ impl Talk {
                     number: label.number,
                     bytes: label.bytes,
                     unfinished: None,
+                    fields,
                 });
             }
+            s.forget(end);
         }
     }
 }
@@ -306,7 +371,7 @@ fn proxy_name(kind: i32) -> &'static str {
     const NAMES: [&str; 12] = [
         "Init",
         "SharedInit",
-        "SiteFacts",
+        "Setup",
         "Connect",
         "Start",
         "Close",

@@ -1,5 +1,6 @@
 //! What the speakers of other protocols than the store's tell of a connection.
 
+use super::fields::MarkedField;
 use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
 
@@ -18,6 +19,8 @@ pub(super) struct OtherProtocols {
     /// Bytes of data that it carries.
     pub(super) bytes: Option<u64>,
     pub(super) unfinished: Option<(&'static str, u64, u64)>,
+    /// Its fields, where they are asked for.
+    pub(super) fields: Vec<MarkedField>,
 }
 
 /// The kind of a record that stands for data which is not looked at.

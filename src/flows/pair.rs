@@ -51,6 +51,7 @@ impl Pair {
                 number: None,
                 bytes: Some(length),
                 unfinished: None,
+                fields: Vec::new(),
             })
         };
         [Direction::ToServer, Direction::ToClient].into_iter().filter_map(told).collect()

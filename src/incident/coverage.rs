@@ -16,6 +16,8 @@ pub struct HostWatch {
     pub to: Timestamp,
     /// Whether the capture was taken on that host.
     pub own: bool,
+    /// The capture was taken there, and holds only what the host sent, or only what it received.
+    pub one_way: bool,
     /// Packets that the capturing side dropped.
     pub drops: Option<u64>,
     /// Gaps in its streams of interest.
@@ -47,6 +49,13 @@ pub struct Covered {
 }
 
 impl Watch {
+    /// Whether all captures that were taken on a host hold one direction only.
+    pub fn one_way(&self, names: &Names, host: &str) -> bool {
+        let all = names.addresses(host).iter().filter_map(|a| self.by_address.get(a)).flatten();
+        let mut own = all.filter(|w| w.own).peekable();
+        own.peek().is_some() && own.all(|w| w.one_way)
+    }
+
     /// The coverage of `host` over the time before its kill: from its trigger, or for `before` seconds where none was
     /// found, to the kill.
     pub fn of(&self, names: &Names, host: &str, kill: Timestamp, trigger: Option<Timestamp>, before: f64) -> Covered {
@@ -73,7 +82,9 @@ impl Watch {
         let to = during.iter().filter(|w| w.own || !own).map(|w| w.to).max();
         // A capture's last packet may lie a moment before the kill: an idle network.
         let whole = during.iter().any(|w| w.own && w.from <= first && w.to.plus_nanos(1_000_000_000) >= kill);
-        let reason = if drops.unwrap_or(0) > 0 {
+        let reason = if during.iter().any(|w| w.own) && during.iter().filter(|w| w.own).all(|w| w.one_way) {
+            Some("its capture holds one direction only".to_string())
+        } else if drops.unwrap_or(0) > 0 {
             Some(format!("{} packets were dropped while capturing", drops.unwrap_or(0)))
         } else if whole {
             None
@@ -106,7 +117,7 @@ mod tests {
     }
 
     fn watch(from: i64, to: i64, own: bool, drops: Option<u64>) -> Watch {
-        let w = HostWatch { from: s(from), to: s(to), own, drops, gaps: 0 };
+        let w = HostWatch { from: s(from), to: s(to), own, one_way: false, drops, gaps: 0 };
         Watch { by_address: [(Address::v4([192, 0, 2, 1]), vec![w])].into() }
     }
 

@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::by_source::BySource;
-use super::clocks::Whose;
 use super::coincidence::Rates;
-use super::memory_climb::Says;
+use super::ruled_out::ClaimsSent;
 use super::summary;
 use super::survivor::survivors;
 use super::trigger::{Claims, Fit, Trigger, claimed, trigger_of};
+use super::weigh::weigh;
 use super::{Evidence, HostPart, Incident};
-use crate::clock::{death_fits, longest_to_die};
+use crate::clock::longest_to_die;
 use crate::finding::Finding;
 use crate::names::short;
 use crate::net::{Address, Endpoint};
 use crate::oom::{OomEvent, OomKind};
 use crate::size::bytes;
 use crate::time::Timestamp;
-use crate::vocabulary::{Cause, IncidentKind, Scope, Verdict};
+use crate::vocabulary::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
 
 /// A listener's death belongs to a kill when it is seen this close to it, in seconds: the kernel needs a while to
 /// give back a terabyte, and closes sockets after that.
@@ -26,12 +26,14 @@ pub(super) const DEATH_SECONDS: f64 = 60.0;
 /// The incidents of all kills, and of deaths of listeners that no kill explains, in order of time.
 pub fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
     let mut parts: Vec<HostPart> = Vec::new();
-    let claims = Claims::of(e);
+    let (claims, claims_sent) = (Claims::of(e), ClaimsSent::of(e));
     for (i, event) in e.events.iter().enumerate() {
         if event.kind != OomKind::Gpu {
-            parts.push(of_event(e, &claims, i, event));
+            parts.push(of_event(e, &claims, &claims_sent, i, event));
         }
     }
+    super::unseen::infer(e, &mut parts);
+    super::swapped::tell(e, &mut parts);
     parts.extend(deaths_without_kill(e, &parts));
     parts.sort_by(|a, b| (moment(e, a), &a.host).cmp(&(moment(e, b), &b.host)));
     let groups = grouped(e, &parts);
@@ -54,7 +56,7 @@ fn moment(e: &Evidence<'_>, p: &HostPart) -> Timestamp {
     p.event.map(|i| e.events[i].time).or(p.died).unwrap_or_default()
 }
 
-fn of_event(e: &Evidence<'_>, claims: &Claims, index: usize, event: &OomEvent) -> HostPart {
+fn of_event(e: &Evidence<'_>, claims: &Claims, claims_sent: &ClaimsSent, index: usize, event: &OomEvent) -> HostPart {
     let name = event.host.as_deref().unwrap_or("(host unknown)");
     let host = e.names.canonical(name).to_string();
     let trigger = trigger_of(e, claims, event);
@@ -64,7 +66,8 @@ fn of_event(e: &Evidence<'_>, claims: &Claims, index: usize, event: &OomEvent) -
     let died = listener.zip(claim).and_then(|(l, (_, f))| l.death_after(f.time)).map(|d| d.time).filter(|d| {
         let after = d.seconds_since(event.time);
         // A terabyte takes more than a minute to be given back.
-        (-DEATH_SECONDS..=DEATH_SECONDS.max(longest_to_die(event.anon_rss_bytes))).contains(&after)
+        let longest = longest_to_die(event.anon_rss_bytes, event.kind == OomKind::Cgroup);
+        (-DEATH_SECONDS..=DEATH_SECONDS.max(longest)).contains(&after)
     });
     let mut part = HostPart {
         address: claim.map(|(_, f)| f.target.address).or(e.names.addresses(&host).first().copied()),
@@ -75,142 +78,35 @@ fn of_event(e: &Evidence<'_>, claims: &Claims, index: usize, event: &OomEvent) -
         verdict: Verdict::Unexplained,
         reasons: Vec::new(),
         coverage: covered.level,
+        bystander: false,
+        claims_seen: claim.is_some(),
+        swapped_with: None,
     };
     match claim {
         Some((t, f)) => weigh(e, &mut part, event, t, f),
-        None => {
-            let seen = super::memory_climb::weighed(e, &part.host, event.time, None, 0.0);
-            let why = match (covered.level, covered.reason) {
-                (crate::vocabulary::CoverageLevel::NotObserved, Some(r)) => format!("unexplained: not observed ({r})"),
-                (level, r) => format!(
-                    "unexplained: {level}{}, and no claim to a listener of this host was seen in the {:.0} s before the kill",
-                    r.map_or(String::new(), |r| format!(" ({r})")),
-                    e.max_lag
-                ),
-            };
-            part.reasons.push(why);
-            part.reasons.extend(seen.map(|(text, _)| text));
-            part.reasons.extend(e.clocks.of(&part.host).iter().map(|c| c.text.clone()));
-        }
+        None => unexplained(e, claims_sent, &mut part, event, covered.reason),
     }
     part
 }
 
-/// The verdict on one host, and its reasons. Independent facts make it sure; an assumption holds it back.
-fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: &Trigger, f: &Finding) {
-    let mut agree = 0i32;
-    let claim = claimed(t, f);
-    let effect = f.effects.get(t.effect);
-    let process = event.process.as_deref().unwrap_or("a process");
-    part.reasons.push(format!(
-        "the kernel killed {process}{} {:.1} s after the claim of {}",
-        event.pid.map_or(String::new(), |p| format!(" (pid {p})")),
-        t.lag,
-        bytes(claim)
-    ));
-    if t.fit == Fit::Fits {
-        agree += 1;
-        let vm = event.total_vm_bytes.unwrap_or(0);
-        part.reasons.push(format!(
-            "its total-vm of {} kB is the claim and {} besides",
-            vm / 1024,
-            bytes(vm.saturating_sub(claim))
-        ));
-    }
-    if let Some(l) = e.listener(f.target) {
-        let (silent, next) = l.silence_after(f.time);
-        let to_the_kill = event.time.seconds_since(f.time);
-        if silent + event.uncertainty_nanos as f64 / 1e9 + 1.0 >= to_the_kill && silent >= 1.0 {
-            agree += 1;
-            let until = if next.is_some() { "until it was gone" } else { "to the end of the capture" };
-            part.reasons.push(format!(
-                "the listener {} sent nothing on any connection for {silent:.1} s after it, {until}",
-                f.target
-            ));
-        }
-        if let Some(died) = part.died {
-            agree += 1;
-            part.reasons.push(format!(
-                "its connections were closed from its side {:.1} s after the kill ({})",
-                died.seconds_since(event.time),
-                summary::clock(died)
-            ));
-        }
-    }
-    if event.invoked_by.as_deref() == Some("pt_tcpstore") || event.process.as_deref() == Some("pt_tcpstore") {
-        agree += 1;
-        part.reasons.push("the thread that ran out of memory is the store's own (pt_tcpstore)".to_string());
-    }
-    let mut assumed = false;
-    match (f.dialect, effect) {
-        (Some(d), _) => part.reasons.push(format!("the store speaks dialect {d} ({}): {}", d.releases(), known_by(f))),
-        (None, Some(x)) if t.selected => part.reasons.push(format!(
-            "the dialect is not known from the capture; of its readings total-vm selects {} ({} in {})",
-            x.query.unwrap_or("this one"),
-            bytes(claim),
-            reading_dialects(f, t.effect)
-        )),
-        (None, _) if f.effects.iter().all(|x| x.outcome == crate::vocabulary::Outcome::Allocates) => {}
-        (None, _) => {
-            assumed = true;
-            part.reasons.push("the store's dialect is not known, and not every candidate allocates".to_string());
-        }
-    }
-    if event.time_is_assumed && (t.fit != Fit::Fits || part.died.is_none()) {
-        assumed = true;
-        part.reasons.push(format!("the time of the kill rests on an assumption ({})", event.time_source));
-    }
-    if event.alternative_time.is_some() {
-        part.reasons.push(format!("the time of the kill: {} ({})", event.time_source, summary::clock(event.time)));
-    }
-    for c in e.clocks.of(&part.host) {
-        let second = c.agreed
-            || c.whose == Whose::Capture
-                && part.died.is_some_and(|d| {
-                    let beside = c.uncertainty + event.uncertainty_nanos as f64 / 1e9;
-                    death_fits(d, event.time, event.reaped_at, event.anon_rss_bytes, beside)
-                });
-        assumed |= !second;
-        part.reasons.push(match (second, c.whose) {
-            (true, Whose::Capture) => format!("{}; the listener's death agrees with the kernel's lines", c.text),
-            (true, Whose::Log) => c.text.clone(),
-            (false, _) => format!("{}: nothing else agrees with that, so this is at best probable", c.text),
-        });
-    }
-    let beside = event.uncertainty_nanos as f64 / 1e9;
-    if let Some((text, says)) = super::memory_climb::weighed(e, &part.host, event.time, Some(f.time), beside) {
-        part.reasons.push(text);
-        match says {
-            Says::For => agree += 1,
-            Says::Against => {
-                agree -= 1;
-                assumed = true;
-            }
-            Says::Nothing => {}
-        }
-    }
-    part.verdict = match (agree, assumed) {
-        (2.., false) => Verdict::Confirmed,
-        (1.., _) => Verdict::Probable,
-        _ => Verdict::Possible,
-    };
-}
-
-fn known_by(f: &Finding) -> String {
-    f.evidence.first().cloned().unwrap_or_else(|| "the only candidate".to_string())
-}
-
-/// The dialects whose reading is that of `effect`.
-fn reading_dialects(f: &Finding, effect: usize) -> String {
-    let Some(x) = f.effects.get(effect) else { return String::new() };
-    let mut names: Vec<&str> = f
-        .effects
-        .iter()
-        .filter(|y| (y.query, y.allocates_bytes) == (x.query, x.allocates_bytes))
-        .map(|y| y.dialect.name())
-        .collect();
-    names.dedup();
-    names.join(", ")
+/// What is to be said of a kill that no claim explains.
+fn unexplained(e: &Evidence<'_>, sent: &ClaimsSent, part: &mut HostPart, event: &OomEvent, watched: Option<String>) {
+    let before = sent.before(e, &part.host, event);
+    part.bystander = before.lived;
+    part.claims_seen = !before.said.is_empty();
+    let watched = watched.map_or(String::new(), |r| format!(" ({r})"));
+    part.reasons.push(match (part.coverage, before.said.is_empty()) {
+        (CoverageLevel::NotObserved, true) => format!("unexplained: not observed{watched}"),
+        (level, true) => format!(
+            "unexplained: {level}{watched}, and no claim to a listener of this host was seen in the {:.0} s before the kill",
+            e.max_lag
+        ),
+        (level, false) => format!("unexplained: {level}{watched}"),
+    });
+    part.reasons.extend(before.said);
+    part.reasons.extend(super::weigh::cgroup(event));
+    part.reasons.extend(super::memory_climb::weighed(e, &part.host, event.time, None, 0.0).map(|(text, _)| text));
+    part.reasons.extend(e.clocks.of(&part.host).iter().map(|c| c.text.clone()));
 }
 
 /// Listeners that died of a claim on hosts of which no log tells.
@@ -226,7 +122,7 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
     let mut kills: BTreeMap<String, (Vec<(Timestamp, f64)>, f64)> = BTreeMap::new();
     for v in e.events.iter().filter(|v| v.kind != OomKind::Gpu) {
         if let Some(host) = v.host.as_deref() {
-            let within = DEATH_SECONDS.max(longest_to_die(v.anon_rss_bytes));
+            let within = DEATH_SECONDS.max(longest_to_die(v.anon_rss_bytes, v.kind == OomKind::Cgroup));
             let (of_host, longest) = kills.entry(e.names.key(host)).or_default();
             of_host.push((v.time, within));
             *longest = longest.max(within);
@@ -259,7 +155,15 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             };
             let effect =
                 fatal.effects.iter().position(|x| x.outcome == crate::vocabulary::Outcome::Allocates).unwrap_or(0);
-            let trigger = Trigger { finding, effect, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 };
+            let trigger = Trigger {
+                finding,
+                effect,
+                fit: Fit::Unknown,
+                selected: false,
+                at_limit: false,
+                lag,
+                lag_uncertainty: 0.0,
+            };
             let claim = claimed(&trigger, fatal);
             let covered = e.watch.of(e.names, &host, death.time, Some(fatal.time), e.window);
             deaths.push(HostPart {
@@ -285,6 +189,9 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
                     .to_string(),
                 ],
                 coverage: covered.level,
+                bystander: false,
+                claims_seen: true,
+                swapped_with: None,
             });
         }
     }
@@ -349,13 +256,14 @@ fn grouped(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<Vec<usize>> {
     // A kill without a trigger goes to its neighbour in time, as long as that lies within the window. Two neighbours
     // with different triggers are not joined by it: it goes to the nearer one.
     for i in 0..parts.len() {
-        if parts[i].trigger.is_some() {
+        // Nor is one of a host whose store is known to have lived on: that host's kill is another matter.
+        if parts[i].trigger.is_some() || parts[i].bystander {
             continue;
         }
         let gap = |j: usize| moment(e, &parts[i]).seconds_since(moment(e, &parts[j])).abs();
-        let before = i.checked_sub(1).filter(|j| gap(*j) <= e.window);
-        let after =
-            (i + 1 < parts.len()).then_some(i + 1).filter(|j| gap(*j) <= e.window && parts[*j].trigger.is_some());
+        let near = |j: &usize| gap(*j) <= e.window && !parts[*j].bystander;
+        let before = i.checked_sub(1).filter(near);
+        let after = (i + 1 < parts.len()).then_some(i + 1).filter(|j| near(j) && parts[*j].trigger.is_some());
         let nearest = match (before, after) {
             (Some(b), Some(a)) if parts[b].trigger.is_none() || gap(a) < gap(b) => Some(a),
             (Some(b), _) => Some(b),

@@ -8,19 +8,24 @@ mod group;
 mod memory_climb;
 mod merge_sort_tree;
 mod nccl;
+mod ruled_out;
 mod summary;
 mod survivor;
+mod swapped;
 mod trigger;
+mod unseen;
 #[cfg(test)]
 mod verdict_tests;
+mod weigh;
 
 use std::collections::BTreeSet;
 
+use crate::clock::Kill;
 use crate::curve::Series;
 use crate::finding::Finding;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
-use crate::oom::OomEvent;
+use crate::oom::{OomEvent, OomKind};
 use crate::protocol::listener::Listener;
 use crate::time::Timestamp;
 use crate::vocabulary::{Cause, CoverageLevel, IncidentKind, Scope, Verdict};
@@ -93,6 +98,18 @@ pub struct HostPart {
     pub reasons: Vec<String>,
     /// How much of the time before was watched.
     pub coverage: CoverageLevel,
+    /// Its kill has no trigger, and its own store was seen to live on after what it was sent.
+    pub bystander: bool,
+    /// A claim to it was seen before the kill, whether or not it explains it.
+    pub claims_seen: bool,
+    /// The host whose capture its log fits, while that one's log fits its own.
+    pub swapped_with: Option<String>,
+}
+
+/// What the clock room asks of a kill.
+pub(crate) fn kill_of(event: &OomEvent) -> Kill {
+    let in_cgroup = event.kind == OomKind::Cgroup;
+    Kill { at: event.time, anon_rss_bytes: event.anon_rss_bytes, in_cgroup }
 }
 
 /// Failures of one or several hosts with what set them off.

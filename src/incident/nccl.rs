@@ -46,7 +46,15 @@ fn incident(
     let end = felt.iter().map(|x| x.time).chain(failures).max().unwrap_or(f.time).max(f.time);
     let trigger = |found: usize, failed: Timestamp| {
         let lag = e.findings.get(found).map_or(0.0, |x| failed.seconds_since(x.time)).max(0.0);
-        Trigger { finding: found, effect: 0, fit: Fit::Unknown, selected: false, lag, lag_uncertainty: 0.0 }
+        Trigger {
+            finding: found,
+            effect: 0,
+            fit: Fit::Unknown,
+            selected: false,
+            at_limit: false,
+            lag,
+            lag_uncertainty: 0.0,
+        }
     };
     // A stray that ended the root, and ranks that were turned away afterwards, are two facts that agree.
     let verdict = match (felt.is_empty(), kind) {
@@ -185,6 +193,9 @@ fn part<'a>(
             verdict,
             reasons: Vec::new(),
             coverage: covered.level,
+            bystander: false,
+            claims_seen: true,
+            swapped_with: None,
         }
     })
 }

@@ -1,14 +1,14 @@
 //! What happened, in plain words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::clocks::Whose;
 use super::trigger::claimed;
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
 use crate::size::bytes;
-use crate::time::Timestamp;
-use crate::vocabulary::{CoverageLevel, Scope, Verdict};
+use crate::time::{NANOS, Timestamp};
+use crate::vocabulary::{CoverageLevel, Verdict};
 
 /// A time of day in UTC with microseconds.
 pub(crate) fn clock(t: Timestamp) -> String {
@@ -28,64 +28,106 @@ fn listed(names: &BTreeSet<&str>) -> String {
 
 /// The sentence or three that begin a report.
 pub(crate) fn summary(e: &Evidence<'_>, i: &Incident) -> String {
-    let hosts: BTreeSet<&str> = i.hosts.iter().map(|h| h.host.as_str()).collect();
     let explained: Vec<&HostPart> = i.hosts.iter().filter(|h| h.trigger.is_some()).collect();
-    let killed = i.hosts.iter().any(|h| h.event.is_some());
-    let mut text = match (i.scope, killed) {
-        (Scope::Synchronized, true) => format!(
-            "{} hosts ({}) lost a process to the OOM killer between {} and {}.",
-            hosts.len(),
-            listed(&hosts),
-            clock(failure(e, i, true)),
-            clock(failure(e, i, false))
-        ),
-        (Scope::SingleHost, true) => {
-            format!("{} lost a process to the OOM killer at {}.", listed(&hosts), clock(failure(e, i, true)))
-        }
-        (Scope::Synchronized, false) => format!(
-            "The listeners of {} died between {} and {}; no log tells of a kill.",
-            listed(&hosts),
-            clock(failure(e, i, true)),
-            clock(failure(e, i, false))
-        ),
-        (Scope::SingleHost, false) => {
-            format!(
-                "The listener of {} died at {}; no log tells of a kill.",
-                listed(&hosts),
-                clock(failure(e, i, true))
-            )
-        }
-    };
-    let first = explained
-        .iter()
-        .filter_map(|h| h.trigger.as_ref())
-        .map(|t| (t, &e.findings[t.finding]))
-        .min_by_key(|(_, f)| f.time);
-    match first {
-        Some((t, f)) => {
-            let lags: Vec<f64> = explained.iter().filter_map(|h| h.trigger.as_ref()).map(|t| t.lag).collect();
-            let (low, high) = (lags.iter().copied().fold(f64::MAX, f64::min), lags.iter().copied().fold(0.0, f64::max));
-            let when = if lags.len() == 1 { format!("{low:.1} s") } else { format!("{low:.1} to {high:.1} s") };
-            let each = if explained.len() == 1 { "its store had" } else { "each store had" };
-            text.push_str(&format!(" {when} earlier {each} been sent {} by {}", what(f), who(e, i)));
-            let effect = f.effects.get(t.effect);
-            let reading = effect.and_then(|x| x.query).unwrap_or("a request");
-            let dialect = effect.map_or_else(|| "the store".to_string(), |x| readers(f, x));
-            text.push_str(&format!(
-                ", which {dialect} reads as {reading} with {} to come, and allocates.",
-                bytes(claimed(t, f))
-            ));
-            let rest = i.hosts.len() - explained.len();
-            if rest > 0 {
-                text.push_str(&format!(" {rest} of the kills remain{} unexplained.", if rest == 1 { "s" } else { "" }));
-            }
+    let mut text = what_failed(e, i);
+    match explained.first() {
+        Some(_) => {
+            let stores = distinct(explained.iter().copied()).len();
+            let each = if stores == 1 { "its store had" } else { "each store had" };
+            text.push_str(&format!(" {} {each} been sent {}", earlier(&explained), claims(e, i, &explained)));
+            rest(i, &mut text);
         }
         None if i.hosts.iter().all(|h| h.coverage == CoverageLevel::NotObserved) => {
             text.push_str(" No capture shows what reached these hosts before.");
         }
+        None if i.hosts.iter().any(|h| h.claims_seen) => {
+            text.push_str(" Claims were seen before, and each is ruled out by something: see the reasons.");
+        }
         None => text.push_str(" No claim to a listener of theirs was seen before."),
     }
     text
+}
+
+/// Hosts by name, each once.
+fn distinct<'a>(parts: impl Iterator<Item = &'a HostPart>) -> BTreeSet<&'a str> {
+    parts.map(|h| h.host.as_str()).collect()
+}
+
+/// Who lost what, and when.
+fn what_failed(e: &Evidence<'_>, i: &Incident) -> String {
+    let killed = distinct(i.hosts.iter().filter(|h| h.event.is_some()));
+    let kills = i.hosts.iter().filter(|h| h.event.is_some()).count();
+    let mut lost = distinct(i.hosts.iter().filter(|h| h.event.is_none()));
+    lost.retain(|h| !killed.contains(h));
+    let (first, last) = (failure(e, i, true), failure(e, i, false));
+    let when = if first == last { format!("at {first}") } else { format!("between {first} and {last}") };
+    let hosts = |names: &BTreeSet<&str>| match names.len() {
+        1 => listed(names),
+        n => format!("{n} hosts ({})", listed(names)),
+    };
+    if killed.is_empty() {
+        let (s, verb) = if lost.len() == 1 { ("", "died") } else { ("s", "died") };
+        return format!("The listener{s} of {} {verb} {when}; no log tells of a kill.", listed(&lost));
+    }
+    let what = if kills > killed.len() { format!("{kills} processes") } else { "a process".to_string() };
+    let more = match lost.len() {
+        0 => String::new(),
+        1 => format!(", and {} lost its store (no log tells of a kill there)", listed(&lost)),
+        n => format!(", and {n} more ({}) lost their stores (no log tells of kills there)", listed(&lost)),
+    };
+    format!("{} lost {what} to the OOM killer {when}{more}.", hosts(&killed))
+}
+
+/// How long before, no finer than the clocks tell: `28.7 to 57.9 s earlier`, `At most 1.9 s earlier`.
+fn earlier(explained: &[&HostPart]) -> String {
+    let lags = || explained.iter().filter_map(|h| h.trigger.as_ref());
+    let coarse = |t: &&super::Trigger| t.lag_uncertainty >= 0.05;
+    let low = lags().map(|t| if coarse(&t) { t.lag - t.lag_uncertainty } else { t.lag }).fold(f64::MAX, f64::min);
+    let high = lags().map(|t| if coarse(&t) { t.lag + t.lag_uncertainty } else { t.lag }).fold(0.0, f64::max);
+    match (low, high) {
+        (low, high) if low < 0.05 => format!("At most {:.1} s earlier", (high * 10.0).ceil() / 10.0),
+        (low, high) if high - low < 0.05 => format!("{low:.1} s earlier"),
+        (low, high) => format!("{low:.1} to {high:.1} s earlier"),
+    }
+}
+
+/// What was sent by whom, and how it is read: each claim once, with its hosts where there are several.
+fn claims(e: &Evidence<'_>, i: &Incident, explained: &[&HostPart]) -> String {
+    let mut by_claim: BTreeMap<(u64, String), (&super::Trigger, &Finding, BTreeSet<&str>)> = BTreeMap::new();
+    for h in explained {
+        let Some((t, f)) = h.trigger.as_ref().and_then(|t| Some((t, e.findings.get(t.finding)?))) else { continue };
+        let slot = by_claim.entry((claimed(t, f), what(f))).or_insert((t, f, BTreeSet::new()));
+        slot.2.insert(&h.host);
+    }
+    let several = by_claim.len() > 1;
+    let one = |((claim, what), (t, f, hosts)): (&(u64, String), &(&super::Trigger, &Finding, BTreeSet<&str>))| {
+        let effect = f.effects.get(t.effect);
+        let reading = effect.and_then(|x| x.query).unwrap_or("a request");
+        let dialect = effect.map_or_else(|| "the store".to_string(), |x| readers(f, x));
+        let to = if several { format!(" (to {})", listed(hosts)) } else { String::new() };
+        let by = if several { String::new() } else { format!(" by {}", who(e, i)) };
+        format!("{what}{to}{by}, which {dialect} reads as {reading} with {} to come, and allocates", bytes(*claim))
+    };
+    let all: Vec<String> = by_claim.iter().map(one).collect();
+    let lead = if several { format!("something by {}: ", who(e, i)) } else { String::new() };
+    format!("{lead}{}.", all.join("; "))
+}
+
+/// What else is to be told: kills without a seen trigger.
+fn rest(i: &Incident, text: &mut String) {
+    let without = || i.hosts.iter().filter(|h| h.trigger.is_none());
+    let inferred = without().filter(|h| h.verdict > Verdict::Unexplained).count();
+    if inferred > 0 {
+        let s = if inferred == 1 { "" } else { "s" };
+        text.push_str(&format!(
+            " The trigger{s} of {inferred} more kill{s} {} in no capture.",
+            if inferred == 1 { "is" } else { "are" }
+        ));
+    }
+    let rest = without().count() - inferred;
+    if rest > 0 {
+        text.push_str(&format!(" {rest} of the kills remain{} unexplained.", if rest == 1 { "s" } else { "" }));
+    }
 }
 
 /// The releases that read a finding as `effect` does: `PyTorch 1.9-2.0`, `PyTorch 1.9-2.0 or 2.1`.
@@ -101,9 +143,15 @@ fn readers(f: &Finding, effect: &crate::finding::Effect) -> String {
     format!("PyTorch {}", short.join(" or "))
 }
 
-fn failure(e: &Evidence<'_>, i: &Incident, first: bool) -> Timestamp {
-    let times = i.hosts.iter().filter_map(|h| h.event.map(|v| e.events[v].time).or(h.died));
-    if first { times.min() } else { times.max() }.unwrap_or(i.start)
+/// When the first or the last of them failed, no finer than its clock.
+fn failure(e: &Evidence<'_>, i: &Incident, first: bool) -> String {
+    let time = |h: &HostPart| match h.event.map(|v| &e.events[v]) {
+        Some(v) => Some((v.time, v.uncertainty_nanos)),
+        None => h.died.map(|t| (t, 0)),
+    };
+    let times = i.hosts.iter().filter_map(time);
+    let (at, within) = if first { times.min() } else { times.max() }.unwrap_or((i.start, 0));
+    if within >= NANOS / 2 && at.0 % NANOS == 0 { at.to_utc().format("%H:%M:%SZ").to_string() } else { clock(at) }
 }
 
 fn what(f: &Finding) -> String {
@@ -142,6 +190,12 @@ pub(crate) fn settled_by(e: &Evidence<'_>, i: &Incident) -> Vec<String> {
             });
         } else if h.verdict < Verdict::Confirmed && e.clocks.of(&h.host).iter().any(|c| c.whose == Whose::Log) {
             flags.push(format!("the clock of {} held against another's (chronyc tracking, or a second log)", h.host));
+        }
+        if let Some(other) = h.swapped_with.as_deref().filter(|o| *o > h.host.as_str()) {
+            let host = &h.host;
+            flags.push(format!(
+                "the logs of {host} and {other} fit each other's captures: swapped? (--oom {host}=PATH --oom {other}=PATH)"
+            ));
         }
         if h.coverage == CoverageLevel::NotObserved && h.trigger.is_none() {
             if e.names.addresses(&h.host).is_empty() {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Evidence;
 use super::merge_sort_tree::MergeSortTree;
+use super::{Evidence, kill_of};
+use crate::clock::death_misses;
 use crate::finding::Finding;
+use crate::finding::claim::WARNING_BYTES;
 use crate::finding::fate::{is_open_claim, largest_claim};
 use crate::net::Endpoint;
-use crate::oom::OomEvent;
+use crate::oom::{OomEvent, OomKind};
 use crate::protocol::listener::Listener;
 use crate::time::Timestamp;
 use crate::vocabulary::Outcome;
@@ -78,6 +80,8 @@ pub struct Trigger {
     pub fit: Fit,
     /// Whether total-vm chose among several readings.
     pub selected: bool,
+    /// The claim is small against the process, which stood at the limit of its cgroup: it was the last straw.
+    pub at_limit: bool,
     /// Seconds from the claim to the kill.
     pub lag: f64,
     /// How sure that is.
@@ -90,9 +94,24 @@ pub struct Trigger {
 pub fn trigger_of(e: &Evidence<'_>, claims: &Claims, event: &OomEvent) -> Option<Trigger> {
     let of_host = claims.by_host.get(&e.names.key(event.host.as_deref()?))?;
     let fits = Fit::sizes(event.total_vm_bytes);
-    // What explains all of the process comes first; then what may explain it.
-    first_of(e, of_host, event, fits).or_else(|| first_of(e, of_host, event, Fit::possible_sizes(event.total_vm_bytes)))
+    let possible = Fit::possible_sizes(event.total_vm_bytes);
+    // What explains all of the process comes first; then what may explain it; then what pushed it over its limit.
+    first_of(e, of_host, event, fits, usize::MAX)
+        .or_else(|| first_of(e, of_host, event, possible, usize::MAX))
+        .or_else(|| first_of(e, of_host, event, (WARNING_BYTES, possible.0.checked_sub(1)?), LAST_STRAWS))
 }
+
+/// Whether a kill was at the limit of a cgroup that could not hold so many bytes more than the process had: the process held
+/// what the limit leaves, less what it was still to be given. Where no line tells the limit, the kernel's word for it counts.
+fn at_limit(event: &OomEvent, claim: u64) -> bool {
+    let held = [event.anon_rss_bytes, event.file_rss_bytes, event.shmem_rss_bytes];
+    let held = held.iter().flatten().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    let full = |limit: u64| held.saturating_add(claim) >= limit - limit / 16 && claim >= limit / 256;
+    event.kind == OomKind::Cgroup && event.limit_bytes.is_none_or(full)
+}
+
+/// Claims of one listener that are looked at as the last straw of one kill.
+const LAST_STRAWS: usize = 64;
 
 /// The earliest claim of these sizes that holds.
 fn first_of(
@@ -100,6 +119,7 @@ fn first_of(
     of_host: &BTreeMap<Endpoint, ToListener>,
     event: &OomEvent,
     sizes: (u64, u64),
+    tries: usize,
 ) -> Option<Trigger> {
     let uncertainty = event.uncertainty_nanos as f64 / 1e9;
     let mut best: Option<Trigger> = None;
@@ -113,7 +133,8 @@ fn first_of(
         };
         let mut from = claims.findings.partition_point(early);
         let to = claims.findings.partition_point(|i| event.time.seconds_since(time(i)) >= -uncertainty);
-        while let Some(at) = claims.sizes.first(from, to, sizes) {
+        for _ in 0..tries {
+            let Some(at) = claims.sizes.first(from, to, sizes) else { break };
             let Some(index) = claims.findings.get(at).copied() else { break };
             if best.as_ref().is_some_and(|b| b.finding <= index) {
                 break;
@@ -134,6 +155,12 @@ fn served(l: &Listener, time: Timestamp, event: &OomEvent) -> bool {
     let uncertainty = event.uncertainty_nanos as f64 / 1e9;
     let (_, next) = l.silence_after(time);
     next.is_some_and(|n| event.time.seconds_since(n) > uncertainty.max(super::group::DEATH_SECONDS))
+        || of_another_life(l, time, event)
+}
+
+/// Whether what a claim at `time` reached had ended before the kill, and another process listened in its place.
+fn of_another_life(l: &Listener, time: Timestamp, event: &OomEvent) -> bool {
+    l.restarted_after(time).is_some_and(|t| t <= event.time.plus_nanos(-event.uncertainty_nanos))
 }
 
 /// Open claims by the host they were sent to: a search of all findings for each kill takes minutes where an attacker
@@ -185,14 +212,16 @@ fn against(e: &Evidence<'_>, index: usize, f: &Finding, event: &OomEvent) -> Opt
     if lag < -uncertainty || lag > e.max_lag {
         return None;
     }
+    let listener = e.listener(f.target);
     // Nothing the server did between the claim and the kill may show that it still served; and where it died of something
     // else before the kill, the claim went with it.
-    if let Some(l) = e.listener(f.target)
+    let mut died = None;
+    if let Some(l) = listener
         && let (_, Some(next)) = l.silence_after(f.time)
     {
-        let died = l.death_after(f.time).is_some_and(|d| d.time == next);
-        let slack = if died { super::group::DEATH_SECONDS } else { 1.0 };
-        if event.time.seconds_since(next) > uncertainty.max(slack) {
+        died = l.death_after(f.time).map(|d| d.time).filter(|d| *d == next);
+        let slack = if died.is_some() { super::group::DEATH_SECONDS } else { 1.0 };
+        if event.time.seconds_since(next) > uncertainty.max(slack) || of_another_life(l, f.time, event) {
             return None;
         }
     }
@@ -200,7 +229,12 @@ fn against(e: &Evidence<'_>, index: usize, f: &Finding, event: &OomEvent) -> Opt
     let (effect, fit) = readings
         .map(|(i, x)| (i, Fit::of(event.total_vm_bytes, x.allocates_bytes.unwrap_or(0))))
         .max_by_key(|(i, fit)| (*fit, std::cmp::Reverse(*i)))?;
-    if matches!(fit, Fit::Contradicts | Fit::Unrelated) {
+    let claim = f.effects.get(effect).and_then(|x| x.allocates_bytes).unwrap_or(0);
+    let at_limit = fit == Fit::Unrelated
+        && claim >= WARNING_BYTES
+        && at_limit(event, claim)
+        && died.is_some_and(|d| death_misses(d, &kill_of(event), event.reaped_at, uncertainty) == 0.0);
+    if fit == Fit::Contradicts || fit == Fit::Unrelated && !at_limit {
         return None;
     }
     let same = |a: usize| {
@@ -208,7 +242,19 @@ fn against(e: &Evidence<'_>, index: usize, f: &Finding, event: &OomEvent) -> Opt
         (x.outcome, x.allocates_bytes) == (y.outcome, y.allocates_bytes)
     };
     let selected = fit == Fit::Fits && !(0..f.effects.len()).all(same);
-    Some(Trigger { finding: index, effect, fit, selected, lag, lag_uncertainty: uncertainty })
+    let (lag, lag_uncertainty) = bounded(lag, uncertainty, died.map(|d| d.seconds_since(f.time)));
+    Some(Trigger { finding: index, effect, fit, selected, at_limit, lag, lag_uncertainty })
+}
+
+/// The time from a claim to the kill, and how far it may be off. Where the clocks do not tell which came first, the claim did, or
+/// it is no trigger; and the kill came before the listener was seen to be dead.
+fn bounded(lag: f64, uncertainty: f64, died: Option<f64>) -> (f64, f64) {
+    if lag >= uncertainty {
+        return (lag, uncertainty);
+    }
+    let most = (lag + uncertainty).max(0.0);
+    let most = died.filter(|d| (0.0..most).contains(d)).unwrap_or(most);
+    (most / 2.0, most / 2.0)
 }
 
 /// The claim of a trigger, in bytes: of the reading that holds.

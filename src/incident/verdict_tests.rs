@@ -75,6 +75,7 @@ fn kill(n: u8, time: f64, total_vm: Option<u64>) -> OomEvent {
         constraint: None,
         invoked_by: None,
         reaped_at: None,
+        limit_bytes: None,
         host_memory_bytes: None,
         host_swap_bytes: None,
         workload: None,
@@ -103,6 +104,8 @@ fn listener(n: u8, active: &[f64], died: Option<f64>) -> Listener {
         last_seen: Some(at(1e6)),
         death,
         deaths: death.into_iter().collect(),
+        restarts: Vec::new(),
+        last_accept: None,
         activity,
     }
 }
@@ -120,7 +123,7 @@ impl Case {
         let mut watch = Watch::default();
         for n in 1..=9 {
             names.add(&format!("n{n}"), host(n).address);
-            let w = HostWatch { from: at(0.0), to: at(1e6), own: true, drops: None, gaps: 0 };
+            let w = HostWatch { from: at(0.0), to: at(1e6), own: true, one_way: false, drops: None, gaps: 0 };
             watch.by_address.insert(host(n).address, vec![w]);
         }
         incidents(&Evidence {

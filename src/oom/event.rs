@@ -91,6 +91,7 @@ pub(crate) struct Facts {
     pub(crate) limit_cgroup: Option<String>,
     pub(crate) constraint: Option<String>,
     pub(crate) invoked_by: Option<String>,
+    pub(crate) limit: Option<u64>,
     pub(crate) host_memory: Option<u64>,
     pub(crate) host_swap: Option<u64>,
     pub(crate) workload: Option<Workload>,
@@ -119,6 +120,7 @@ impl Facts {
         take(&mut self.limit_cgroup, &other.limit_cgroup);
         take(&mut self.constraint, &other.constraint);
         take(&mut self.invoked_by, &other.invoked_by);
+        take(&mut self.limit, &other.limit);
         take(&mut self.host_memory, &other.host_memory);
         take(&mut self.host_swap, &other.host_swap);
         take(&mut self.workload, &other.workload);
@@ -237,6 +239,8 @@ pub struct OomEvent {
     pub invoked_by: Option<String>,
     /// When the kernel had its memory back.
     pub reaped_at: Option<Timestamp>,
+    /// The limit of the cgroup that was reached (`memory: usage … limit …` of the same dump).
+    pub limit_bytes: Option<u64>,
     /// Memory of the host (`N pages RAM` of the same dump, pages of 4 KiB).
     pub host_memory_bytes: Option<u64>,
     /// Swap of the host (`Total swap` of the same dump).

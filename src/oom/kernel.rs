@@ -178,6 +178,8 @@ fn dump(message: &[u8]) -> Option<Saying> {
         facts.host_memory = Some(whole(pages)?.checked_mul(PAGE)?);
     } else if let Some(swap) = message.strip_prefix(b"Total swap = ") {
         facts.host_swap = Some(whole(swap.strip_suffix(b"kB")?)?.checked_mul(1024)?);
+    } else if let Some((_, limit)) = message.strip_prefix(b"memory: usage ").and_then(|m| cut(m, b"kB, limit ")) {
+        facts.limit = Some(number(limit)?.0.checked_mul(1024)?);
     } else if let Some((path, limit)) =
         message.strip_prefix(b"Task in ").and_then(|m| cut(m, b" killed as a result of limit of "))
     {
@@ -259,6 +261,7 @@ mod tests {
             facts(b"pt tcp store invoked oom-killer: gfp_mask=0x0, order=0").invoked_by.as_deref(),
             Some("pt tcp store")
         );
+        assert_eq!(facts(b"memory: usage 337920kB, limit 337920kB, failcnt 288").limit, Some(337_920 << 10));
         assert_eq!(facts(b"6291358 pages RAM").host_memory, Some(6_291_358 * 4096));
         assert_eq!(facts(b"Total swap = 8kB").host_swap, Some(8192));
         assert_eq!(

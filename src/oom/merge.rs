@@ -124,6 +124,7 @@ impl Groups {
             let (mine, has) = (&s.facts, |f: fn(&Facts) -> bool| members().any(|m| f(&m.facts)));
             mine.invoked_by.is_some() && !has(|f| f.invoked_by.is_some())
                 || mine.host_memory.is_some() && !has(|f| f.host_memory.is_some())
+                || mine.limit.is_some() && !has(|f| f.limit.is_some())
                 || mine.host_swap.is_some() && !has(|f| f.host_swap.is_some())
                 || mine.limit_cgroup.is_some() && !has(|f| f.limit_cgroup.is_some())
                 || mine.score.is_some() && !has(|f| f.score.is_some())
@@ -299,6 +300,7 @@ fn event(members: &[OomSighting]) -> Option<OomEvent> {
         constraint: facts.constraint,
         invoked_by: facts.invoked_by,
         reaped_at: reaped.map(|t| t.at),
+        limit_bytes: facts.limit,
         host_memory_bytes: facts.host_memory,
         host_swap_bytes: facts.host_swap,
         workload: facts.workload,

@@ -79,7 +79,9 @@ fn the_incident_is_three_kills_from_five_logs() {
         assert_eq!(event.total_vm_bytes, Some(941_138_648 * 1024));
         assert_eq!(event.host_memory_bytes, Some(6_291_358 * 4096));
         assert_eq!(event.host_swap_bytes, Some(0));
-        assert_eq!((event.kind, event.time_is_assumed, event.uncertainty_nanos), (OomKind::Host, false, 1000));
+        // dmesg's own iso form is early by up to a second; a boot time of whole seconds is good to half of one.
+        let within = if event.host.as_deref() == Some("node-a") { 500_000_000 } else { 1_000_000_000 };
+        assert_eq!((event.kind, event.time_is_assumed, event.uncertainty_nanos), (OomKind::Host, false, within));
         assert_eq!(event.invoked_by.as_deref(), Some("python3"));
         assert_eq!(event.workload.as_ref().map(|w| w.id.as_str()), Some("train.service"));
         assert_eq!(event.sources.len(), sources);
@@ -131,11 +133,11 @@ const FIGURES: &str = "total-vm:9kB, anon-rss:8kB, file-rss:1kB, shmem-rss:0kB, 
 fn every_header_gives_the_same_kill() {
     let kill = format!("Out of memory: Killed process 48211 (python) {FIGURES}");
     for (line, time, host, unit) in [
-        (format!("[Tue Nov 14 22:14:25 2023] {kill}"), "25.000000000", "file", 1_000_000_000),
-        (format!("2023-11-14T22:14:25,512040+00:00 {kill}"), "25.512040000", "file", 1000),
-        (format!("2023-11-15T06:14:25,512040+08:00 {kill}\r"), "25.512040000", "file", 1000),
-        (format!("kern  :err   : 2023-11-14T22:14:25,512040+00:00 {kill}"), "25.512040000", "file", 1000),
-        (format!("kern  :err   : [Tue Nov 14 22:14:25 2023] {kill}"), "25.000000000", "file", 1_000_000_000),
+        (format!("[Tue Nov 14 22:14:25 2023] {kill}"), "25.000000000", "file", 2_000_000_000),
+        (format!("2023-11-14T22:14:25,512040+00:00 {kill}"), "25.512040000", "file", 1_000_000_000),
+        (format!("2023-11-15T06:14:25,512040+08:00 {kill}\r"), "25.512040000", "file", 1_000_000_000),
+        (format!("kern  :err   : 2023-11-14T22:14:25,512040+00:00 {kill}"), "25.512040000", "file", 1_000_000_000),
+        (format!("kern  :err   : [Tue Nov 14 22:14:25 2023] {kill}"), "25.000000000", "file", 2_000_000_000),
         (format!("Nov 14 22:14:25 gpu-07 kernel: [184467.512040] {kill}"), "25.000000000", "gpu-07", 1_000_000_000),
         (format!("Nov 14 22:14:25 gpu-07 kernel: {kill}"), "25.000000000", "gpu-07", 1_000_000_000),
         (format!("Nov 14 22:14:25.512900 gpu-07 kernel: {kill}"), "25.512900000", "gpu-07", 1_000_000),

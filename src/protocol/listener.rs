@@ -9,6 +9,9 @@ use crate::time::Timestamp;
 
 /// A server that closes, does so within this time of the bytes it dislikes.
 const AT_ONCE: f64 = 0.3;
+/// A server that rejects a connection for its bytes does so sooner than this. A process that fills what it was told to takes
+/// longer until it is killed: the smallest container was seen to take 138 ms.
+const REJECTS: f64 = 0.03;
 /// A server that says nothing for this long is silent.
 const SILENT: f64 = 0.9;
 /// Closings within this time are one event.
@@ -129,6 +132,10 @@ pub struct Listener {
     pub death: Option<Death>,
     /// All its deaths, in order: a store that was started again on its port may die again.
     pub deaths: Vec<Death>,
+    /// The first connection that it accepted after each time that it had refused one: another process listens from then on.
+    pub restarts: Vec<Timestamp>,
+    /// The last connection that it accepted.
+    pub last_accept: Option<Timestamp>,
     /// When it sent anything.
     pub activity: Activity,
 }
@@ -162,6 +169,23 @@ impl Listener {
     /// Its first death after `time`.
     pub fn death_after(&self, time: Timestamp) -> Option<Death> {
         self.deaths.get(self.deaths.partition_point(|d| d.time <= time)).copied()
+    }
+
+    /// Whether a close at `time` was the listener's own choice: it lived on afterwards. `None` where nothing tells.
+    pub fn lived_on(&self, time: Timestamp) -> Option<bool> {
+        let from = self.deaths.partition_point(|d| time.seconds_since(d.time) > BURST);
+        let near = |d: &Death| d.time.seconds_since(time) <= SAME_SECONDS;
+        if self.deaths.get(from).is_some_and(near) {
+            return Some(false);
+        }
+        let later = |t: Timestamp| t.seconds_since(time) > SAME_SECONDS;
+        let acted = self.activity.first_after(time.plus_nanos((SAME_SECONDS * 1e9) as i64)).is_some();
+        (acted || self.last_accept.is_some_and(later)).then_some(true)
+    }
+
+    /// When another process listened for the first time after `time`.
+    pub fn restarted_after(&self, time: Timestamp) -> Option<Timestamp> {
+        self.restarts.get(self.restarts.partition_point(|t| *t <= time)).copied()
     }
 
     /// How long the listener was silent after `time`, on every connection, and until when: its next sign, its death,
@@ -201,6 +225,10 @@ pub enum Observed {
 /// What the listener did with a connection whose client sent something.
 pub fn observed(connection: &Connection<'_>) -> Observed {
     let record = connection.record;
+    // The client went on although nothing that came back was captured: the capture holds one direction.
+    if record.packets[1] == 0 {
+        return Observed::Unclear;
+    }
     if record.bytes[Direction::ToClient.index()] > 0 {
         return Observed::Replied;
     }
@@ -224,7 +252,7 @@ pub fn study(
     by_port: bool,
     named: Option<&str>,
 ) -> Listener {
-    let deaths = deaths(connections);
+    let Lives { restarts, last_accept, deaths } = lives(connections);
     let mut listener = Listener {
         endpoint,
         known_by: match named {
@@ -243,6 +271,8 @@ pub fn study(
         last_seen: connections.iter().map(|c| c.record.last).max(),
         death: deaths.first().copied(),
         deaths,
+        restarts,
+        last_accept,
         activity,
     };
     by_speech(&mut listener, connections);
@@ -253,13 +283,13 @@ pub fn study(
 /// Store clients that were answered name the dialect, and sometimes bound their own version.
 fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
     let answered = |c: &&Connection<'_>| {
-        c.observation.is_some_and(|o| o.store.len() == Dialect::ALL.len()) && c.record.bytes[1] > 0
+        c.observation.is_some_and(|o| o.store().len() == Dialect::ALL.len()) && c.record.bytes[1] > 0
     };
     let mut flows = Vec::new();
     for c in connections.iter().filter(answered) {
         let Some(o) = c.observation else { continue };
         let mut readings: [Reading; 5] = Default::default();
-        for (slot, facts) in readings.iter_mut().zip(&o.store) {
+        for (slot, facts) in readings.iter_mut().zip(o.store()) {
             slot.clone_from(&facts.reading);
         }
         let sound = readings.iter().any(Reading::is_sound);
@@ -395,10 +425,17 @@ fn serves_all(candidate: &Candidate, facts: &Facts) -> bool {
 /// When a life accepted its last connection, and what was refused first after it.
 type Life<'a> = (Timestamp, Option<(Timestamp, &'a FlowRecord)>);
 
+/// What the connections show of a listener's lives and their ends.
+struct Lives {
+    restarts: Vec<Timestamp>,
+    last_accept: Option<Timestamp>,
+    deaths: Vec<Death>,
+}
+
 /// It had accepted connections; then it closed what was open within a moment, and accepted nothing more (or nothing
 /// before it refused). Refusals before it ever listened are no death, nor is a connection that it closed because of
 /// what that connection sent. What accepts again after it refused is another process, and may die again.
-fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
+fn lives(connections: &[Connection<'_>]) -> Lives {
     let mut accepts: Vec<Timestamp> = connections.iter().filter_map(|c| c.record.syn_ack.get()).collect();
     accepts.sort_unstable();
     let mut refusals: Vec<(Timestamp, &FlowRecord)> = connections
@@ -407,16 +444,49 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
         .filter_map(|c| Some((c.record.rst[1].get()?, c.record)))
         .collect();
     refusals.sort_by_key(|(t, r)| (*t, r.server_close_packet()));
-    let mut closings: Vec<(Timestamp, &FlowRecord)> = connections
-        .iter()
-        .filter(|c| c.record.accepted() && !matches!(observed(c), Observed::Closed(_)))
-        .filter_map(|c| Some((c.record.server_closed()?, c.record)))
-        .filter(|(t, r)| r.rst[1].get().is_some() || r.client_closed().is_none_or(|c| c >= *t))
-        .collect();
-    closings.sort_by_key(|(t, r)| (*t, r.server_close_packet()));
-    // The last connection that a life accepted, and the first that was refused after it.
-    let mut lives: Vec<Life<'_>> = Vec::new();
-    for refusal in &refusals {
+    let closings = closings(connections);
+    let ends = ends(&accepts, &refusals);
+    let restart = |(_, refusal): &Life<'_>| {
+        let (refused, _) = (*refusal)?;
+        accepts.get(accepts.partition_point(|a| *a < refused)).copied()
+    };
+    let restarts = ends.iter().filter_map(restart).collect();
+    let of_life = |(n, life): (usize, &Life<'_>)| {
+        let next = ends.get(n + 1).map_or(Timestamp::MAX, |(a, _)| *a);
+        death(*life, &closings, &refusals, next)
+    };
+    let deaths = ends.iter().enumerate().filter_map(of_life).collect();
+    Lives { restarts, last_accept: accepts.last().copied(), deaths }
+}
+
+/// A connection that the listener's side closed.
+struct Closing<'a> {
+    time: Timestamp,
+    record: &'a FlowRecord,
+    /// So soon after the client's bytes that these may be the reason.
+    prompt: bool,
+}
+
+/// The connections that the listener's side closed first, or reset, in order of time; without those that it plainly rejected.
+fn closings<'a>(connections: &[Connection<'a>]) -> Vec<Closing<'a>> {
+    let of = |c: &Connection<'a>| {
+        let time = c.record.server_closed().filter(|_| c.record.accepted())?;
+        let prompt = match observed(c) {
+            Observed::Closed(after) if after < REJECTS => return None,
+            o => matches!(o, Observed::Closed(_)),
+        };
+        let own = c.record.rst[1].get().is_some() || c.record.client_closed().is_none_or(|c| c >= time);
+        own.then_some(Closing { time, record: c.record, prompt })
+    };
+    let mut all: Vec<Closing<'a>> = connections.iter().filter_map(of).collect();
+    all.sort_by_key(|c| (c.time, c.record.server_close_packet()));
+    all
+}
+
+/// For each life: the last connection that it accepted, and the first that was refused after it.
+fn ends<'a>(accepts: &[Timestamp], refusals: &[(Timestamp, &'a FlowRecord)]) -> Vec<Life<'a>> {
+    let mut lives: Vec<Life<'a>> = Vec::new();
+    for refusal in refusals {
         let before = accepts.partition_point(|a| *a < refusal.0);
         let Some(accept) = before.checked_sub(1).and_then(|i| accepts.get(i)) else { continue };
         // No process is started again so fast: it is the capture that lost something, or a filter that refused.
@@ -430,28 +500,41 @@ fn deaths(connections: &[Connection<'_>]) -> Vec<Death> {
     if let Some(last) = accepts.last().filter(|last| lives.last().is_none_or(|(a, _)| a != *last)) {
         lives.push((*last, None));
     }
-    let of_life = |(n, (accept, refusal)): (usize, &Life<'_>)| {
-        let until = refusal.map_or(Timestamp::MAX, |r| r.0);
-        let from = closings.partition_point(|(t, _)| t <= accept);
-        let to = closings.partition_point(|(t, _)| *t <= until);
-        let own = closings.get(from..to).unwrap_or_default();
-        let (first, record) = own.first().copied().or(*refusal)?;
-        let burst: Vec<_> = own.iter().take_while(|(t, _)| t.seconds_since(first) <= BURST).collect();
-        // A store that is done with a claim closes, one after the other, what strays left in its queue and gave up: without a
-        // refusal it takes connections that their clients still held.
-        let held = burst.iter().filter(|(t, r)| r.client_closed().is_none_or(|c| c >= *t)).count();
-        if held < 2 && refusal.is_none() {
-            return None;
-        }
-        let next_life = lives.get(n + 1).map_or(Timestamp::MAX, |(a, _)| *a);
-        let refused = refusals.partition_point(|(t, _)| *t < next_life) - refusals.partition_point(|(t, _)| *t < first);
-        Some(Death {
-            time: first,
-            packet: record.server_close_packet(),
-            closed: burst.len() as u32,
-            reset: burst.iter().filter(|(_, r)| r.rst[1].get().is_some()).count() as u32,
-            refused: refused as u32,
-        })
-    };
-    lives.iter().enumerate().filter_map(of_life).collect()
+    lives
+}
+
+/// The death that ended a life. `next`: when the next life accepted its last connection.
+fn death(
+    (accept, refusal): Life<'_>,
+    closings: &[Closing<'_>],
+    refusals: &[(Timestamp, &FlowRecord)],
+    next: Timestamp,
+) -> Option<Death> {
+    let until = refusal.map_or(Timestamp::MAX, |r| r.0);
+    let from = closings.partition_point(|c| c.time <= accept);
+    let to = closings.partition_point(|c| c.time <= until);
+    let own = closings.get(from..to).unwrap_or_default();
+    // A close that the bytes before it explain is a sign where there is no other.
+    let sign = own.iter().find(|c| !c.prompt).or(own.first());
+    let sign = sign.map(|c| (c.time, c.record)).or(refusal)?;
+    // While a process ends, its listening socket may accept once more after its first connection was closed.
+    let begun = closings.partition_point(|c| sign.0.seconds_since(c.time) > SAME_SECONDS);
+    let begun = closings.get(begun).filter(|c| c.time < sign.0).map_or(sign, |c| (c.time, c.record));
+    let first = closings.partition_point(|c| c.time < begun.0);
+    let burst: Vec<&Closing<'_>> =
+        closings.iter().skip(first).take_while(|c| c.time.seconds_since(begun.0) <= BURST && c.time <= until).collect();
+    // A store that is done with a claim closes, one after the other, what strays left in its queue and gave up: without a
+    // refusal it takes connections that their clients still held.
+    let held = burst.iter().filter(|c| !c.prompt && c.record.client_closed().is_none_or(|t| t >= c.time)).count();
+    if held < 2 && refusal.is_none() {
+        return None;
+    }
+    let refused = refusals.partition_point(|(t, _)| *t < next) - refusals.partition_point(|(t, _)| *t < begun.0);
+    Some(Death {
+        time: begun.0,
+        packet: begun.1.server_close_packet(),
+        closed: burst.len() as u32,
+        reset: burst.iter().filter(|c| c.record.rst[1].get().is_some()).count() as u32,
+        refused: refused as u32,
+    })
 }

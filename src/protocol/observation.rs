@@ -1,7 +1,10 @@
 //! What was seen of one flow: facts, from which everything else is computed.
 
+use std::any::Any;
+use std::sync::Arc;
+
+use super::seam::{Decoded, ProtocolSet};
 use crate::net::Endpoint;
-use crate::protocol::tcpstore::{Dialect, Facts};
 use crate::stream::{Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
 
@@ -48,10 +51,10 @@ pub struct FlowObservation {
     pub kept_whole: [bool; 2],
     /// Sequence number of offset 0 of each stream.
     pub base: [Option<u32>; 2],
-    /// What a TCPStore decoder of each dialect makes of it; empty when none was tried.
-    pub store: Vec<Facts>,
-    /// What a decoder of NCCL makes of it; `None` when none was tried.
-    pub nccl: Option<Box<crate::protocol::nccl::Facts>>,
+    /// The protocols whose decoders read it.
+    pub read_by: ProtocolSet,
+    /// What they make of it.
+    pub decoded: Vec<Arc<dyn Decoded>>,
     /// Gaps in both streams: how many, and how many bytes.
     pub gaps: u64,
     /// Bytes missing in gaps.
@@ -80,9 +83,26 @@ impl FlowObservation {
         (self.server(), self.client(), self.record.isn(Direction::ToServer).or(self.base[0]))
     }
 
-    /// What a decoder of `dialect` makes of it.
-    pub fn facts(&self, dialect: Dialect) -> Option<&Facts> {
-        self.store.iter().find(|f| f.dialect == dialect)
+    /// What the decoder whose facts are of this type makes of it; `None` when it was not tried.
+    pub fn decoded<T: Decoded>(&self) -> Option<&T> {
+        self.decoded.iter().find_map(|d| (&**d as &dyn Any).downcast_ref())
+    }
+
+    /// What its record says now, of a connection that was read no further and only counted since.
+    pub fn count_again(&mut self, record: &FlowRecord) {
+        self.record = record.clone();
+        self.decoded.iter_mut().filter_map(Arc::get_mut).for_each(|d| d.count(record.bytes));
+    }
+
+    /// How the connection ended: the server closed at once or later, the client did, or nobody.
+    pub fn ending(&self) -> u8 {
+        let after = |t: Timestamp| self.last_client_byte().map_or(0.0, |last| t.seconds_since(last));
+        let (server, client) = (self.record.server_closed(), self.record.client_closed());
+        match (server, client) {
+            (Some(s), c) if c.is_none_or(|c| s <= c) => 1 + u8::from(after(s) > 0.25) + u8::from(after(s) > 0.85),
+            (_, Some(c)) => 4 + u8::from(after(c) > 0.85),
+            _ => 6 + u8::from(self.record.rst[Direction::ToServer.index()].get().is_some()),
+        }
     }
 
     /// The first kept bytes of a stream, at most `max`, as long as no byte is missing between them.

@@ -8,7 +8,7 @@ use crate::capture::{Limits, Reader};
 fn net_flows_end_early_and_lose_nothing() {
     let options = ScanOptions {
         ports: PortSet::default(),
-        nccl_ports: PortSet::default(),
+        named: NamedPorts::default(),
         only: None,
         max_flows: 4096,
         max_tracked_bytes: 1 << 24,
@@ -25,13 +25,13 @@ fn net_flows_end_early_and_lose_nothing() {
     assert_eq!(open, 24);
     let seen = scan.finish();
     let net: Vec<&FlowObservation> =
-        seen.flows.iter().filter(|f| f.nccl.as_ref().is_some_and(|n| n.net_index.is_some())).collect();
+        seen.flows.iter().filter(|f| f.nccl().is_some_and(|n| n.net_index.is_some())).collect();
     assert_eq!(net.len(), 24);
     for f in net {
         let record = seen.records.iter().find(|r| r.first_packet == f.record.first_packet).unwrap();
         assert_eq!((f.record.packets, f.record.last), (record.packets, record.last));
         assert!(f.record.client_closed().is_some() && f.record.state == FlowState::Dismissed);
-        let nccl = f.nccl.as_ref().unwrap();
+        let nccl = f.nccl().unwrap();
         assert_eq!((nccl.bytes, nccl.bulk[0]), (f.record.bytes, f.record.bytes[0] - 13));
     }
 }

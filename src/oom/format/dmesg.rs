@@ -1,14 +1,17 @@
 //! The kernel's ring buffer as `dmesg` prints it: raw, `-T`, `--time-format iso`, with `-x` and caller ids.
 //!
-//! `-T` and iso are counted from the boot time that `dmesg` saw when it ran: after a suspend they are off.
+//! `-T` and iso are counted from the boot time that `dmesg` saw when it ran: after a suspend they are off. util-linux 2.38 drops the
+//! fraction of that time, so that iso is early by up to a second and `-T`, which drops that of the sum too, by up to two.
 
 use super::super::options::Clock;
-use super::super::stamp::{self, Stamp};
+use super::super::stamp::{self, SECOND, Stamp};
 use super::super::text;
 use super::{Format, Peeled};
 use std::borrow::Cow;
 
 const KERNEL: Clock = Clock { from: "kernel log with zone", floor: 1000 };
+const ISO: Clock = Clock { from: "dmesg --time-format iso, early by up to a second", floor: SECOND };
+const CTIME: Clock = Clock { from: "dmesg -T, early by up to two seconds", floor: 2 * SECOND };
 
 /// `[  521.653666] …`, `[Tue Nov 14 22:14:25 2023] …`, or `[2023-11-14T22:14:25.512] …` as slurmd writes it.
 pub(crate) fn bracketed(line: &[u8]) -> Option<Peeled<'_>> {
@@ -19,7 +22,8 @@ pub(crate) fn bracketed(line: &[u8]) -> Option<Peeled<'_>> {
         .or_else(|| stamp::iso_stamp(inner).map(|s| (Format::Slurm, s)))?;
     let message = caller(rest.trim_ascii_start().strip_prefix(b"]")?);
     let boot = if let Stamp::Boot { nanos } = stamp { Some(nanos) } else { None };
-    Some(Peeled { format, stamp: Some((stamp, KERNEL)), boot, host: None, message: Cow::Borrowed(message) })
+    let clock = if format == Format::DmesgTime { CTIME } else { KERNEL };
+    Some(Peeled { format, stamp: Some((stamp, clock)), boot, host: None, message: Cow::Borrowed(message) })
 }
 
 /// `2023-11-14T22:14:25,512040+00:00 …`: only dmesg has the comma.
@@ -31,7 +35,7 @@ pub(crate) fn iso(line: &[u8]) -> Option<Peeled<'_>> {
     let message = caller(rest.strip_prefix(b" ")?);
     Some(Peeled {
         format: Format::DmesgIso,
-        stamp: Some((stamp, KERNEL)),
+        stamp: Some((stamp, ISO)),
         boot: None,
         host: None,
         message: Cow::Borrowed(message),

@@ -167,7 +167,7 @@ fn a_store_names_the_root_that_a_scan_had_reached() {
         versions: Versions::HANDSHAKE,
     };
     let packet = crate::stream::PacketRef { capture: 0, number: 43 };
-    let ids = vec![KnownId { id, packet, time: crate::time::Timestamp(0) }];
+    let ids = vec![KnownId { id, packet: Some(packet) }];
     let (network, all) = judged("store-and-nccl/torch2.15-nccl2.26-stray-node-a.pcap", &[], ids);
     let l = &network.listeners[&id.root];
     assert_eq!((l.role, l.learned_from), (Some(Role::Root), LearnedFrom::UniqueId));

@@ -30,16 +30,14 @@ pub struct Flow<'a> {
 pub struct KnownId {
     /// The id.
     pub id: UniqueId,
-    /// The packet in which it was first seen.
-    pub packet: PacketRef,
-    /// When.
-    pub time: Timestamp,
+    /// The packet in which it was first seen; `None` where the user gave it.
+    pub packet: Option<PacketRef>,
 }
 
 /// What is known from elsewhere.
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
-    /// Unique ids, from values of a TCPStore.
+    /// Unique ids, from values of a TCPStore or from the user.
     pub ids: Vec<KnownId>,
     /// Ports that the user named (`--nccl-port`).
     pub ports: BTreeSet<u16>,
@@ -52,6 +50,8 @@ pub struct Knowledge {
 pub enum LearnedFrom {
     /// A unique id in a store's value.
     UniqueId,
+    /// A unique id that the user gave.
+    GivenId,
     /// An address inside a check-in.
     CheckIn,
     /// An address inside a root's reply.
@@ -75,6 +75,7 @@ impl LearnedFrom {
     pub fn text(self) -> &'static str {
         match self {
             LearnedFrom::UniqueId => "a unique id in a store",
+            LearnedFrom::GivenId => "a unique id given with --nccl-id",
             LearnedFrom::CheckIn => "an address in a check-in",
             LearnedFrom::Reply => "an address in a root's reply",
             LearnedFrom::RingSlot => "an address in the ring's all-gather",
@@ -211,9 +212,9 @@ type Claims = BTreeMap<Endpoint, Vec<Claim>>;
 pub fn study(knowledge: &Knowledge, flows: &[Flow<'_>]) -> Network {
     let mut claims = Claims::new();
     for k in &knowledge.ids {
-        let text = "a unique id in a store names it as bootstrap root".to_string();
-        let evidence = Evidence { text, packet: Some(k.packet) };
-        let (from, magic) = (LearnedFrom::UniqueId, k.id.magic);
+        let from = if k.packet.is_some() { LearnedFrom::UniqueId } else { LearnedFrom::GivenId };
+        let evidence = Evidence { text: format!("{} names it as bootstrap root", from.text()), packet: k.packet };
+        let magic = k.id.magic;
         claims.entry(k.id.root).or_default().push(Claim {
             role: Role::Root,
             from,

@@ -42,19 +42,15 @@ pub fn ladder(records: &[&FlowRecord]) -> Option<RetryPattern> {
         .max_by_key(|l| l.attempts)
 }
 
-/// When the attempt after pause `rungs` is due at the earliest.
-fn due(at: Timestamp, rungs: usize) -> Timestamp {
-    at.plus_nanos(100_000_000i64.saturating_mul(rungs as i64) - 5_000_000)
-}
-
 /// The longest run from one of the first attempts in which pause k is k × 100 ms.
 fn growing(attempts: &[(Timestamp, PacketRef)]) -> Option<RetryPattern> {
     let mut best: Option<(usize, PacketRef)> = None;
     for (start, packet) in attempts.iter().take(64) {
         let (mut at, mut rungs, mut rest) = (*start, 1usize, attempts);
         // Each rung is looked for behind the one before it in the list: times may be any, and equal.
-        while let Some(behind) = rest.get(rest.partition_point(|(t, _)| *t < due(at, rungs))..)
-            && let Some((t, _)) = behind.first().filter(|(t, _)| t.seconds_since(due(at, rungs)) < 0.04)
+        while let pause = rungs as f64 * 0.1 - 0.005
+            && let Some(behind) = rest.get(rest.partition_point(|(t, _)| t.seconds_since(at) < pause)..)
+            && let Some((t, _)) = behind.first().filter(|(t, _)| t.seconds_since(at) < pause + 0.04)
         {
             (at, rungs, rest) = (*t, rungs + 1, behind.get(1..).unwrap_or_default());
         }
@@ -83,4 +79,32 @@ fn drumbeat(attempts: &[(Timestamp, PacketRef)]) -> Option<RetryPattern> {
         ),
         packet: first.1,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(times: impl IntoIterator<Item = i64>) -> Vec<(Timestamp, PacketRef)> {
+        let numbered = times.into_iter().zip(1..);
+        numbered.map(|(t, number)| (Timestamp(t), PacketRef { capture: 0, number })).collect()
+    }
+
+    /// Times of corrupt records need not advance, nor be in any order of magnitude.
+    #[test]
+    fn no_search_depends_on_times_that_advance() {
+        let mixed = (0..5000).map(|i| [i64::MIN, -1, 0, 1 << 60, i64::MAX][i / 1000]);
+        for times in [vec![i64::MAX; 5000], vec![i64::MIN; 5000], vec![0; 5000], mixed.collect()] {
+            let attempts = at(times);
+            assert_eq!(growing(&attempts), None);
+            drumbeat(&attempts);
+        }
+        let ladder = (0..35).map(|k| 100_000_000 * (k * (k + 1) / 2));
+        assert_eq!(growing(&at(ladder.clone())).map(|p| p.attempts), Some(35));
+        // Ranks of one host interleave, and the clock may end among them.
+        let late = ladder.map(|t| t + 7_000_000).chain([i64::MAX; 3]);
+        let mut two = at(late.chain((0..20).map(|k| 100_000_000 * (k * (k + 1) / 2))));
+        two.sort_unstable();
+        assert_eq!(growing(&two).map(|p| p.attempts), Some(35));
+    }
 }

@@ -1,28 +1,15 @@
 //! What each rule of this room means, for `explain`.
 
+use crate::finding::Rule;
 use crate::vocabulary::Severity;
 
-/// A rule's words.
-#[derive(Clone, Copy, Debug)]
-pub struct RuleText {
-    /// Its id.
-    pub id: &'static str,
-    /// The worst severity it is given.
-    pub severity: Severity,
-    /// In a line.
-    pub title: &'static str,
-    /// What it means.
-    pub meaning: &'static str,
-    /// What to do.
-    pub remedy: &'static str,
-}
-
 const KEEP_OUT: &str = "Keep scanners and health checks off the training network's ephemeral ports (firewall, scan \
-exclusions); NCCL 2.30.7 and later tolerate most strays.";
+exclusions); NCCL 2.30.7 and later tolerate most strays. RCCL speaks the same protocol under NCCL's release numbers and \
+takes over such fixes later (bad magic: rccl#2177, May 2026): there its build counts, not its number.";
 
 /// Every rule that [`judge`](super::judge()) names, in order of id.
-pub const RULES: &[RuleText] = &[
-    RuleText {
+pub static RULES: &[Rule] = &[
+    Rule {
         id: "nccl-accept-failed",
         severity: Severity::Critical,
         title: "a bootstrap exchange that an earlier stray broke",
@@ -30,7 +17,7 @@ pub const RULES: &[RuleText] = &[
 and failed (NCCL up to 2.26). The rank's own connection was reset unread.",
         remedy: KEEP_OUT,
     },
-    RuleText {
+    Rule {
         id: "nccl-listener-closed",
         severity: Severity::Warning,
         title: "a connection of NCCL's own that its listener cut off",
@@ -38,7 +25,7 @@ and failed (NCCL up to 2.26). The rank's own connection was reset unread.",
 first message was whole. The process behind the listener had ended, or its accept had failed before.",
         remedy: "Look for what happened to the listener's process just before: its log, its host's kernel log, strays.",
     },
-    RuleText {
+    Rule {
         id: "nccl-malformed-frame",
         severity: Severity::Warning,
         title: "a message that no rank of NCCL sends",
@@ -46,7 +33,7 @@ first message was whole. The process behind the listener had ended, or its accep
 these, some releases with their whole process.",
         remedy: KEEP_OUT,
     },
-    RuleText {
+    Rule {
         id: "nccl-proxy-spins",
         severity: Severity::Critical,
         title: "a service thread that accepts for ever",
@@ -54,7 +41,7 @@ these, some releases with their whole process.",
 valid connection comes, and serves nobody meanwhile.",
         remedy: KEEP_OUT,
     },
-    RuleText {
+    Rule {
         id: "nccl-rank-mismatch",
         severity: Severity::Warning,
         title: "ranks that contradict each other",
@@ -62,7 +49,7 @@ valid connection comes, and serves nobody meanwhile.",
 not a scan; the root ends at it.",
         remedy: "Compare world size and rank variables of the nodes; look for a process of an earlier launch.",
     },
-    RuleText {
+    Rule {
         id: "nccl-rank-refused",
         severity: Severity::Critical,
         title: "ranks refused by a bootstrap root that is gone",
@@ -70,14 +57,14 @@ not a scan; the root ends at it.",
 2.24 and later try again for a minute, with pauses that grow by 100 ms.",
         remedy: "Restart the job; see what ended the root.",
     },
-    RuleText {
+    Rule {
         id: "nccl-rank-waits",
         severity: Severity::Critical,
         title: "a rank that waits for a root that is gone",
         meaning: "It had checked in; the reply never comes, and the wait has no timeout.",
         remedy: "End the job: it will not go on by itself.",
     },
-    RuleText {
+    Rule {
         id: "nccl-root-died",
         severity: Severity::Critical,
         title: "a bootstrap root that a stray ended",
@@ -85,7 +72,7 @@ not a scan; the root ends at it.",
 opened and closed is one.",
         remedy: KEEP_OUT,
     },
-    RuleText {
+    Rule {
         id: "nccl-split-failed",
         severity: Severity::Critical,
         title: "a communicator split that an earlier stray broke",
@@ -93,7 +80,7 @@ opened and closed is one.",
 accept took it first and failed (NCCL up to 2.26).",
         remedy: KEEP_OUT,
     },
-    RuleText {
+    Rule {
         id: "nccl-stray-closed",
         severity: Severity::Warning,
         title: "a connection to NCCL that was closed before it said anything",
@@ -101,14 +88,14 @@ accept took it first and failed (NCCL up to 2.26).",
 at ring and peer listeners it makes the next accept fail, whenever that comes.",
         remedy: KEEP_OUT,
     },
-    RuleText {
+    Rule {
         id: "nccl-stray-silent",
         severity: Severity::Warning,
         title: "a connection to NCCL that stayed and said nothing",
         meaning: "The listener reads it without a timeout and serves nobody else while it stays, in every release.",
         remedy: KEEP_OUT,
     },
-    RuleText {
+    Rule {
         id: "nccl-stray-wrong-magic",
         severity: Severity::Warning,
         title: "bytes of another protocol at an NCCL listener",

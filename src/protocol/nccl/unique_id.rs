@@ -134,6 +134,11 @@ mod tests {
         bytes[36] = 4;
         let id = parse_unique_id(&bytes).unwrap();
         assert_eq!((id.grown_from, id.versions), (4, Versions::new(22900, 23299)));
+        let mut grown = unhex("82040fccce3a3d2d0a00e4b30000000020010db80000000000000000000000110000000004000000");
+        grown.resize(UNIQUE_ID_BYTES, 0);
+        let id = parse_unique_id(&grown).unwrap();
+        assert_eq!((id.root.to_string().as_str(), id.grown_from), ("2001:db8::11:58547", 4));
+        assert_eq!(parse_unique_id(&(0..128).collect::<Vec<u8>>()), None);
         bytes[20] = 1;
         assert_eq!(parse_unique_id(&bytes), None);
         // Rubbish in the padding alone is no reason not to read it.

@@ -1,6 +1,6 @@
 //! What a key of the store is for, by its name and its value.
 
-use super::gloo_blob::parse_gloo_blob;
+use crate::protocol::gloo::parse_blob;
 use crate::protocol::nccl::{UNIQUE_ID_BYTES, parse_unique_id};
 
 /// What the key of an elastic job's state begins with. Its value grows with the job: some 80 bytes an agent.
@@ -142,10 +142,10 @@ fn is_rank_or_pair(text: &str) -> bool {
 
 fn by_value(path: &str, last: &str, value: &[u8]) -> Option<Purpose> {
     let numbered = is_rank_or_pair(last);
-    if numbered && !path.contains("SymmetricMemory/") && !parse_gloo_blob(value).is_empty() {
+    if numbered && !path.contains("SymmetricMemory/") && !parse_blob(value).is_empty() {
         // Gloo's blob for two ranks in PyTorch 1.4 is 128 bytes too, and begins as ids before NCCL 2.16.2 do.
         // Its unused bytes are stack memory, an id's are zero; on a tie the group's backend name decides.
-        let ambiguous = value.len() == UNIQUE_ID_BYTES && parse_unique_id(value).is_some();
+        let ambiguous = parse_unique_id(value).is_some();
         return Some(if ambiguous && !path.contains("cpu") { Purpose::NcclUniqueId } else { Purpose::GlooAddress });
     }
     let id_key =

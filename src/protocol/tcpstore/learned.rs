@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use super::answer::Answer;
 use super::elastic::parse_elastic_state;
 use super::elastic_events::ElasticJob;
-use super::gloo_blob::parse_gloo_blob;
 use super::key::{ELASTIC_STATE, Purpose, purpose};
 use super::request::Message;
 use super::signs::Signs;
 use super::{Field, Operation};
 use crate::net::Endpoint;
+use crate::protocol::gloo;
 use crate::protocol::nccl::{UniqueId, parse_unique_id};
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
@@ -35,7 +35,7 @@ pub struct Said {
 /// A bootstrap root, named by a stored `ncclUniqueId`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedRoot {
-    /// The id: its magic, and where the root listens.
+    /// The id: where the root listens, and what its connections begin with.
     pub id: UniqueId,
     /// The key that holds the id.
     pub key: Vec<u8>,
@@ -214,7 +214,7 @@ impl Learned {
     fn pair(&mut self, key: &[u8], value: &[u8], said: Said) {
         let text = String::from_utf8_lossy(key).into_owned();
         let Some((group, rank)) = text.rsplit_once('/') else { return };
-        let (Ok(rank), mut endpoints) = (rank.parse::<u64>(), parse_gloo_blob(value)) else { return };
+        let (Ok(rank), mut endpoints) = (rank.parse::<u64>(), gloo::parse_blob(value)) else { return };
         endpoints.truncate(MEMBERS);
         if self.gloo.len() < MEMBERS && !endpoints.is_empty() {
             self.gloo.entry((group.to_string(), rank)).or_insert((endpoints, said));
@@ -264,6 +264,23 @@ mod tests {
                 learned
             })
             .collect()
+    }
+
+    #[test]
+    fn ids_of_every_layout_are_learnt_from_a_store() {
+        let bare = [2, 0, 0xe4, 0xb3, 192, 0, 2, 11];
+        let magic = [&[0x82, 4, 0x0f, 0xcc, 0xce, 0x3a, 0x3d, 0x2d][..], &bare].concat();
+        for (head, written) in [(&bare[..], 80..96), (&bare, 128..128), (&magic, 40..128), (&magic, 128..128)] {
+            let mut id = vec![0; 128];
+            id[..head.len()].copy_from_slice(head);
+            id[written].fill(0x2a);
+            let whole = |bytes: &[u8]| Field { bytes: bytes.to_vec(), length: bytes.len() as u64 };
+            let mut learned = Learned::default();
+            let said = Said { time: Timestamp(1), packet: PacketRef::default() };
+            learned.written(&whole(b"/default_pg/0//cuda//0"), &whole(&id), said);
+            let roots: Vec<String> = learned.roots.iter().map(|r| r.id.root.to_string()).collect();
+            assert_eq!(roots, ["192.0.2.11:58547"], "{id:?}");
+        }
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod event;
 mod evidence;
 mod facts;
 mod field;
-mod gloo_blob;
 mod infer_dialect;
 mod key;
 mod learned;
@@ -22,9 +21,9 @@ mod pieces;
 mod plausible;
 pub mod release;
 mod request;
+mod seam;
 pub mod server;
 mod signs;
-mod socket_address;
 mod watch;
 
 pub use answer::{Answer, AnswerKind};
@@ -36,13 +35,13 @@ pub use event::{DECLARED_MIN_BYTES, DECLARED_MIN_KEYS, Declared, Direction, Even
 pub use evidence::{Candidates, DialectSet, first_bytes, middle_bytes};
 pub use facts::{Decoding, Facts, FirstRequest, is_store_key};
 pub use field::Field;
-pub use gloo_blob::parse_gloo_blob;
 pub use infer_dialect::{Evidence, FlowReadings, Narrowed, Partner, Reading, narrow};
 pub use key::{Purpose, purpose};
 pub use learned::{Learned, NamedRoot, NamedStore, Said};
 pub use pickle::PickleError;
 pub use release::Release;
 pub use request::{FieldPart, Message, VALIDATE_MAGIC};
+pub use seam::{Readings, Tcpstore};
 pub use signs::{Pulse, Signal, Signs};
 pub use watch::{Callback, Change};
 
@@ -53,4 +52,4 @@ mod gap_tests;
 #[cfg(test)]
 mod round_trip_tests;
 #[cfg(test)]
-mod test_support;
+pub(crate) mod test_support;

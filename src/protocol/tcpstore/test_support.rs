@@ -8,24 +8,24 @@ use crate::time::Timestamp;
 
 /// One piece of one stream of a connection.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
-    pub(super) direction: Direction,
-    pub(super) time: Timestamp,
-    pub(super) packet: u64,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Piece {
+    pub(crate) direction: Direction,
+    pub(crate) time: Timestamp,
+    pub(crate) packet: u64,
+    pub(crate) bytes: Vec<u8>,
 }
 
-pub(super) fn unhex(text: &str) -> Vec<u8> {
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
     digits.chunks(2).map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap()).collect()
 }
 
-pub(super) fn data(name: &str) -> Vec<u8> {
+pub(crate) fn data(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/testdata/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
 /// Feeds a connection, whole pieces or one byte at a time, and ends it.
-pub(super) fn decode(mut connection: Connection, pieces: &[Piece], bytewise: bool) -> Vec<Event> {
+pub(crate) fn decode(mut connection: Connection, pieces: &[Piece], bytewise: bool) -> Vec<Event> {
     let mut events = Vec::new();
     let mut out = |e| events.push(e);
     let mut offsets = [0u64; 2];
@@ -46,13 +46,13 @@ pub(super) fn decode(mut connection: Connection, pieces: &[Piece], bytewise: boo
     events
 }
 
-pub(super) fn decode_as(dialect: Dialect, pieces: &[Piece], bytewise: bool) -> Vec<Event> {
+pub(crate) fn decode_as(dialect: Dialect, pieces: &[Piece], bytewise: bool) -> Vec<Event> {
     decode(Connection::new(dialect, DecodeOptions::default()), pieces, bytewise)
 }
 
 /// The connections to `port` in a classic little-endian pcap over Ethernet and IPv4, by client port; segments in
 /// order, retransmissions dropped.
-pub(super) fn connections(file: &str, port: u16) -> BTreeMap<(u32, u16), Vec<Piece>> {
+pub(crate) fn connections(file: &str, port: u16) -> BTreeMap<(u32, u16), Vec<Piece>> {
     let bytes = data(file);
     let le = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     assert!(matches!(le(0), 0xa1b2_c3d4 | 0xa1b2_3c4d) && le(20) == 1, "classic Ethernet pcap");
@@ -106,7 +106,7 @@ pub(super) fn connections(file: &str, port: u16) -> BTreeMap<(u32, u16), Vec<Pie
 }
 
 /// The first 64 bytes of the first speaker of every flow of such a pcap, by (source, target) port.
-pub(super) fn first_bytes_of_flows(file: &str) -> BTreeMap<(u16, u16), Vec<u8>> {
+pub(crate) fn first_bytes_of_flows(file: &str) -> BTreeMap<(u16, u16), Vec<u8>> {
     let bytes = data(file);
     let le = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let mut flows: BTreeMap<(u16, u16), Vec<u8>> = BTreeMap::new();

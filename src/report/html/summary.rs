@@ -73,7 +73,7 @@ fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
     let largest = triggers.iter().filter_map(|f| f.declared.as_ref()?.bytes).max();
     let c = &report.coverage;
     h.raw("<div class=\"tiles\">\n");
-    tile(h, "Hosts", &grouped(incident.hosts.len() as u64), &names(incident));
+    tile(h, "Hosts", &grouped(incident.host_names().len() as u64), &names(incident));
     if let Some(source) = &incident.source {
         let what = [source.label.as_deref(), source.tool.as_deref()];
         let what: Vec<String> = what.into_iter().flatten().map(|w| clean(w.as_bytes(), 40)).collect();
@@ -86,7 +86,12 @@ fn tiles(h: &mut Html, report: &Report, incident: &Incident) {
     }
     if !lags.is_empty() {
         let value = if lags.len() == 1 || low == high { span(low) } else { range(low, high) };
-        tile(h, "Trigger to kill", &value, &format!("lag of {} of {} hosts", lags.len(), incident.hosts.len()));
+        tile(
+            h,
+            "Trigger to kill",
+            &value,
+            &format!("lag of {} of {}", lags.len(), crate::report::table::count(incident.hosts.len(), "kill", "kills")),
+        );
     }
     if c.oom_hosts > 0 {
         let mut sub = "OOM hosts observed".to_string();
@@ -103,9 +108,10 @@ fn range(low: f64, high: f64) -> String {
 }
 
 fn names(incident: &Incident) -> String {
-    let mut names: Vec<String> = incident.hosts.iter().take(6).map(|host| clean(host.host.as_bytes(), 30)).collect();
-    if incident.hosts.len() > 6 {
-        names.push(format!("{} more", incident.hosts.len() - 6));
+    let all = incident.host_names();
+    let mut names: Vec<String> = all.iter().take(6).map(|host| clean(host.as_bytes(), 30)).collect();
+    if all.len() > 6 {
+        names.push(format!("{} more", all.len() - 6));
     }
     names.join(", ")
 }

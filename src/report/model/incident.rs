@@ -151,6 +151,14 @@ pub struct Survivor {
     pub reason: String,
 }
 
+impl Incident {
+    /// The names of its hosts, each once, in order of failure: a host may have lost several processes.
+    pub fn host_names(&self) -> Vec<&str> {
+        let mut seen = std::collections::HashSet::new();
+        self.hosts.iter().map(|h| h.host.as_str()).filter(|h| seen.insert(*h)).collect()
+    }
+}
+
 impl IncidentHost {
     /// When its listener ended, or, in a split, when that failed: `trigger` tells.
     pub fn failed(&self, kind: IncidentKind, trigger: Option<&Finding>) -> Option<Timestamp> {

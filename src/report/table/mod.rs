@@ -13,6 +13,7 @@ mod verdict;
 use std::io::{self, Write};
 
 pub(super) use evidence::{claim, dialect_words, effect, endpoint, place, place_of};
+pub(super) use page::count;
 pub(super) use proof::{decoded, quoted};
 pub use verdict::headline;
 pub(super) use verdict::{by_weight, quiet};

@@ -84,7 +84,7 @@ pub(super) fn hard(text: &str) -> String {
 }
 
 /// `1 host`, `3 hosts`.
-pub(super) fn count(n: usize, one: &str, many: &str) -> String {
+pub(in crate::report) fn count(n: usize, one: &str, many: &str) -> String {
     let number = crate::report::size::grouped(n as u64);
     hard(&format!("{number} {}", if n == 1 { one } else { many }))
 }

@@ -26,15 +26,16 @@ pub fn headline(report: &Report, incident: &Incident) -> String {
 }
 
 fn what(incident: &Incident) -> String {
-    let hosts = match incident.hosts.as_slice() {
+    let names = incident.host_names();
+    let hosts = match names.as_slice() {
         [] => "no named host".to_string(),
-        [one] => t(&one.host).into_owned(),
-        [one, two] => format!("2 hosts ({}, {})", t(&one.host), t(&two.host)),
+        [one] => t(one).into_owned(),
+        [one, two] => format!("2 hosts ({}, {})", t(one), t(two)),
         many => count(many.len(), "host", "hosts"),
     };
-    let one_host = incident.hosts.len() <= 1;
+    let one_host = names.len() <= 1;
     match incident.kind {
-        IncidentKind::Oom if one_host => format!("an OOM kill on {hosts}"),
+        IncidentKind::Oom if incident.hosts.len() <= 1 => format!("an OOM kill on {hosts}"),
         IncidentKind::Oom if incident.scope == crate::report::model::Scope::Synchronized => {
             format!("one synchronized failure of {hosts}")
         }

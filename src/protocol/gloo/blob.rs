@@ -1,7 +1,7 @@
 //! Gloo's address blobs: where the pairs of a rank listen.
 
-use super::socket_address::endpoint;
 use crate::net::Endpoint;
+use crate::protocol::socket_address::endpoint;
 
 /// `sockaddr_storage`, in bytes.
 const STORAGE: usize = 128;
@@ -15,7 +15,7 @@ const MAX_ENDPOINTS: usize = 4096;
 /// Three layouts: (2.4 and later) u64 host-name length, host name, u64 136, address, then i64 pair identifiers;
 /// (1.8–1.13) 136 bytes a peer; (1.4) 128 bytes a peer. Bytes of a `sockaddr_storage` behind the address proper
 /// are whatever was on the sender's stack and mean nothing.
-pub fn parse_gloo_blob(bytes: &[u8]) -> Vec<Endpoint> {
+pub fn parse_blob(bytes: &[u8]) -> Vec<Endpoint> {
     if let Some(endpoint) = named(bytes) {
         return vec![endpoint];
     }
@@ -49,9 +49,9 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_support::{connections, decode_as};
-    use super::super::{Dialect, Event, Purpose, purpose};
     use super::*;
+    use crate::protocol::tcpstore::test_support::{connections, decode_as};
+    use crate::protocol::tcpstore::{Dialect, Event, Purpose, purpose};
 
     /// Blobs that real ranks set, by key.
     fn blobs(file: &str, port: u16, dialect: Dialect) -> Vec<(String, Vec<Endpoint>, Option<Purpose>)> {
@@ -62,7 +62,7 @@ mod tests {
                 let (Some(key), Some(value)) = (m.key(), m.value()) else { continue };
                 if value.length >= 100 {
                     let name = String::from_utf8(key.bytes.clone()).unwrap();
-                    found.push((name, parse_gloo_blob(&value.bytes), purpose(&key.bytes, Some(&value.bytes))));
+                    found.push((name, parse_blob(&value.bytes), purpose(&key.bytes, Some(&value.bytes))));
                 }
             }
         }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn other_bytes_are_no_blob() {
         for bytes in [&[][..], &[0; 128], &[7; 136], b"192.0.2.11", &[2, 0]] {
-            assert_eq!(parse_gloo_blob(bytes), []);
+            assert_eq!(parse_blob(bytes), []);
         }
     }
 }

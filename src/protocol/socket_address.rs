@@ -7,7 +7,7 @@ const AF_INET6: u16 = 10;
 
 /// The endpoint in the first 16 (IPv4) or 28 (IPv6) bytes: family u16 little-endian, port u16 big-endian, then
 /// the address; for IPv6 a flow label comes before it. `None` for another family, port 0, or too few bytes.
-pub(super) fn endpoint(bytes: &[u8]) -> Option<Endpoint> {
+pub(crate) fn endpoint(bytes: &[u8]) -> Option<Endpoint> {
     let family = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
     let address = match family {
