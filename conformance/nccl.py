@@ -192,7 +192,7 @@ def clean_runs(result, nccl):
                     said.append(child.communicate()[0] + " (killed)")
         joined = sum("JOINED 0" in s for s in said)
         if joined != n:
-            result.not_tried(f"{n} real ranks to the end", f"{joined} joined without a GPU: " + said[0].strip().splitlines()[-1][-160:])
+            result.not_tried(f"{n} real ranks to the end", f"{joined} joined without a GPU: " + (re.findall(r"NCCL WARN (.*)", said[0]) or ["no word"])[-1][:120])
         if not os.path.exists(file):
             continue
         identity = open(file, "rb").read()

@@ -29,6 +29,7 @@ mod site_facts;
 mod stdin_file;
 mod stop;
 mod streams;
+mod version;
 mod watch;
 
 use std::ffi::OsString;
@@ -93,6 +94,12 @@ enum Command {
 
 /// Runs the program with these arguments (the first is its own name).
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    if let Some(told) = version::verbose(&arguments) {
+        return match std::io::Write::write_all(&mut std::io::stdout(), told.as_bytes()) {
+            Ok(()) => Exit::Clean.into(),
+            Err(_) => Exit::Trouble.into(),
+        };
+    }
     let mut command = command();
     let parsed = command.try_get_matches_from_mut(&arguments);
     let cli = match parsed.and_then(|m| Cli::from_arg_matches(&m)).map_err(|e| e.format(&mut command)) {

@@ -19,6 +19,7 @@ use crate::prescan::{
     Act, Advice, Behaviour, Case, Fleet, Grade, Host, Matrix, Page, Plan, ProbeFile, Profile, Row, advise, markdown,
     nccl, payload, preset, presets, pytorch, table,
 };
+use crate::protocol::checked::later;
 use crate::protocol::tcpstore::server::Backend;
 
 /// Arguments of `prescan`.
@@ -221,6 +222,12 @@ fn fleet(a: &Args, document: Option<&serde_json::Value>) -> anyhow::Result<Fleet
         None if !named && backend.is_none() => fleet.nccl(&nccl("all")?),
         None => {}
     }
+    let named = |list: &Option<String>, product: &str| -> Vec<String> {
+        let parts = list.as_deref().unwrap_or_default().split([',', '-', '–']);
+        parts.filter_map(|v| later(product, v.rsplit(':').next().unwrap_or(v))).collect()
+    };
+    fleet.notes.extend(named(&a.pytorch, "pytorch"));
+    fleet.notes.extend(named(&a.nccl, "nccl"));
     if !releases.is_empty() && a.port.is_empty() {
         let list = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         fleet.notes.push(format!("stores were taken to listen on the ports {list} (--port says better; torchrun's worker stores are on ports that the kernel chose)"));
