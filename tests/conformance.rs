@@ -92,7 +92,11 @@ fn the_models_still_say_what_was_recorded_and_one_exchanged_number_is_caught() {
             let told = |name: &String| known.iter().any(|k| k["what"].as_str().unwrap().contains(name.trim_matches('"')));
             assert!(found.iter().all(told), "{release}/{}: {found:?}", backend.name());
             // Any two neighbouring query types of this release, taken for each other. The first of D is the magic number's.
+            let asks = |byte: u8| release.operation(backend, byte);
             for byte in u8::from(release.dialect.validates())..release.highest {
+                if asks(byte).is_none() && asks(byte + 1).is_none() {
+                    continue;
+                }
                 let wrong = differences(&server, &cases, Some((byte, byte + 1)));
                 assert!(wrong.len() > found.len(), "{release}/{}: {byte} and {} exchanged", backend.name(), byte + 1);
                 tried += 1;
