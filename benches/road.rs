@@ -7,11 +7,11 @@ use std::io::Cursor;
 use std::path::PathBuf;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use rdzvscope::analysis::{Options, analyze};
-use rdzvscope::capture::{Limits, Packet, Reader};
-use rdzvscope::frame::{Decoder, Frame, glance};
-use rdzvscope::stream::{Assembler, AssemblerLimits, Event, PacketRef, Piece};
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::analysis::{Options, analyze};
+use rdzvscope::api::capture::{Limits, Packet, Reader};
+use rdzvscope::api::frame::{Decoder, Frame, glance};
+use rdzvscope::api::stream::{Assembler, AssemblerLimits, Event, PacketRef, Piece};
+use rdzvscope::api::time::Timestamp;
 
 /// A classic capture of `count` packets with `payload` bytes each, spread over 256 flows.
 fn bulk(count: u32, payload: usize) -> Vec<u8> {

@@ -3,47 +3,136 @@
 //! Data flows down this list of rooms and imports point up it; `docs/ARCHITECTURE.md` follows one
 //! packet through them.
 
-pub mod names;
-pub mod net;
-pub mod size;
-pub mod time;
-pub mod vocabulary;
+pub(crate) mod names;
+pub(crate) mod net;
+pub(crate) mod size;
+#[cfg(test)]
+mod test_bytes;
+pub(crate) mod time;
+pub(crate) mod vocabulary;
 
-pub mod capture;
-pub mod frame;
-pub mod stream;
+pub(crate) mod capture;
+pub(crate) mod disk;
+pub(crate) mod frame;
+pub(crate) mod stream;
 
-pub mod protocol;
+pub(crate) mod protocol;
 
-pub mod oom;
+pub(crate) mod oom;
 
-pub mod clock;
-pub mod curve;
-pub mod hosts;
+pub(crate) mod clock;
+pub(crate) mod curve;
+pub(crate) mod hosts;
 
-pub mod finding;
+pub(crate) mod finding;
 
-pub mod incident;
+pub(crate) mod incident;
 
-pub mod report;
+pub(crate) mod report;
 
-pub mod analysis;
+pub(crate) mod analysis;
 
-pub mod evidence;
+pub(crate) mod evidence;
 
-pub mod case;
+pub(crate) mod case;
 
-pub mod alert;
+pub(crate) mod alert;
 
-pub mod flows;
+pub(crate) mod flows;
 
-pub mod prescan;
+pub(crate) mod prescan;
 
-pub mod decoy;
-pub mod policy;
-pub mod watch;
+pub(crate) mod decoy;
+pub(crate) mod policy;
+pub(crate) mod watch;
 
 #[cfg(feature = "live")]
-pub mod live;
+pub(crate) mod live;
 
 pub mod cli;
+
+/// What the fuzz targets, the benches, the examples and the tests need besides the command line, room by room. It is no
+/// interface that others can build on: names in it change with the code.
+pub mod api {
+    /// See `src/analysis`.
+    pub mod analysis {
+        pub use crate::analysis::{Options, analyze, analyze_stored};
+    }
+    /// See `src/capture`.
+    pub mod capture {
+        pub use crate::capture::{Limits, LinkType, Packet, Reader};
+    }
+    /// See `src/case`.
+    pub mod case {
+        pub use crate::case::{Case, Limits, Mode};
+    }
+    /// See `src/decoy`.
+    pub mod decoy {
+        pub use crate::decoy::{Bounds, Decoy, Entry, ListenerRole, Summary};
+    }
+    /// See `src/evidence`.
+    pub mod evidence {
+        pub use crate::evidence::{LineReader, Segments, gather};
+    }
+    /// See `src/frame`.
+    pub mod frame {
+        pub use crate::frame::{Checksum, Decoder, Flags, Frame, Limits, Segment, glance, verify_checksum};
+    }
+    /// See `src/net.rs`.
+    pub mod net {
+        pub use crate::net::{Address, Endpoint};
+    }
+    /// See `src/oom`.
+    pub mod oom {
+        pub use crate::oom::{Merged, Options, Scanner, looks_like_a_log, merge, parse_instant, read_facts};
+    }
+    /// See `src/policy`.
+    pub mod policy {
+        pub use crate::policy::Product;
+    }
+    /// See `src/prescan`.
+    pub mod prescan {
+        pub use crate::prescan::{
+            Act, Case, Fleet, Grade, Host, Matrix, Plan, ProbeFile, Profile, advise, nccl, pytorch,
+        };
+    }
+    /// See `src/protocol`.
+    pub mod protocol {
+        pub use crate::protocol::gloo;
+        /// See `src/protocol/nccl`.
+        pub mod nccl {
+            pub use crate::protocol::nccl::{
+                Decoding, Event, Flow, Framing, Knowledge, KnownId, NcclConnection, UniqueId, Versions, first_bytes,
+                study,
+            };
+        }
+        /// See `src/protocol/stray`.
+        pub mod stray {
+            pub use crate::protocol::stray::identify;
+        }
+        /// See `src/protocol/tcpstore`.
+        pub mod tcpstore {
+            pub use crate::protocol::tcpstore::{
+                Connection, DecodeOptions, Dialect, Direction, Event, Operation, Release, first_bytes, release, server,
+            };
+        }
+    }
+    /// See `src/report`.
+    pub mod report {
+        pub use crate::report::{csv, escape, html, json, markdown, model, size, table};
+    }
+    /// See `src/stream`.
+    pub mod stream {
+        pub use crate::stream::{
+            Assembler, AssemblerLimits, Chunk, Direction, Event, FlowTable, PacketRef, Piece, PortSet,
+        };
+    }
+    /// See `src/time.rs`.
+    pub mod time {
+        pub use crate::time::Timestamp;
+    }
+    /// See `src/watch`.
+    pub mod watch {
+        pub use crate::watch::{Watcher, Wish};
+    }
+}

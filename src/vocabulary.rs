@@ -274,6 +274,8 @@ words! {
         NcclInit = "nccl-init",
         /// A communicator split that failed.
         NcclSplit = "nccl-split",
+        /// A Gloo process group whose pair a stranger took.
+        GlooGroup = "gloo-group",
         /// A listener that died with no kill in any log.
         ListenerDeath = "listener-death",
     }
@@ -336,6 +338,7 @@ impl IncidentKind {
         match self {
             IncidentKind::NcclInit => "root gone",
             IncidentKind::NcclSplit => "split failed",
+            IncidentKind::GlooGroup => "pair taken",
             _ => "listener gone",
         }
     }

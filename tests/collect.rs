@@ -11,7 +11,7 @@ fn what_the_collector_prints_is_understood() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(text.lines().all(|l| l.starts_with("rdzvscope/1 node-x ")), "{text}");
-    let (facts, errors) = rdzvscope::oom::read_facts(&text);
+    let (facts, errors) = rdzvscope::api::oom::read_facts(&text);
     assert_eq!(errors, []);
     assert_eq!(facts.len(), 1);
     let now = facts[0].now.expect("the time");

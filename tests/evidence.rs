@@ -490,8 +490,8 @@ fn machines_name_themselves_by_their_addresses() {
 
 #[test]
 fn damaged_and_hostile_lines_are_no_more_than_a_note() {
-    use rdzvscope::analysis::{Options, analyze_stored};
-    use rdzvscope::evidence::{LineReader, gather};
+    use rdzvscope::api::analysis::{Options, analyze_stored};
+    use rdzvscope::api::evidence::{LineReader, gather};
     let out = lines(&inputs(NODES[0]));
     let text = String::from_utf8(out).unwrap();
     let all: Vec<&str> = text.lines().filter(|l| l.contains("\"type\":\"evidence")).collect();
@@ -538,7 +538,7 @@ fn damaged_and_hostile_lines_are_no_more_than_a_note() {
         let bytes = lines.join(&b'\n');
         // A header with another version is refused; anything else is read as far as it goes.
         if let Ok(reader) = LineReader::new("input").read(&mut bytes.as_slice()) {
-            let report = analyze_stored(&Options::default(), gather(&reader.pile)).analysis.report;
+            let report = analyze_stored(&Options::default(), gather(reader.facts)).analysis.report;
             assert!(report.findings.len() < 1000, "round {round}");
         }
     }

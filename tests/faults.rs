@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use rdzvscope::analysis::Options;
-use rdzvscope::case::{Case, Limits, Mode};
-use rdzvscope::time::Timestamp;
-use rdzvscope::watch::{Watcher, Wish};
+use rdzvscope::api::analysis::Options;
+use rdzvscope::api::case::{Case, Limits, Mode};
+use rdzvscope::api::time::Timestamp;
+use rdzvscope::api::watch::{Watcher, Wish};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -20,10 +20,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_rdzvscope");
 /// Runs a script in mount namespace of its own; `None`, with a word, where that cannot be had.
 fn alone(script: &str) -> Option<String> {
     if !common::can_unshare(&["-m"]) {
-        #[allow(clippy::print_stderr)]
-        {
-            eprintln!("skipped: mount namespaces need root");
-        }
+        common::skipped("mount namespaces need root");
         return None;
     }
     let script = format!(
@@ -189,7 +186,7 @@ fn a_clock_that_jumps_loses_nothing_and_tells_nothing_twice() {
         paths: vec![captures.clone()],
         stall: Some(600.0),
         limits: Limits::default(),
-        evidence: Some(rdzvscope::evidence::Segments::new(&place.path().join("out"), 1 << 30)),
+        evidence: Some(rdzvscope::api::evidence::Segments::new(&place.path().join("out"), 1 << 30)),
         ..Wish::default()
     };
     let open = Case::open(&case, Mode::Create).unwrap();
@@ -411,5 +408,5 @@ fn kernel_messages_of_this_machine_are_followed() {
 }
 
 fn rdzvscope_time(text: &str) -> f64 {
-    rdzvscope::oom::parse_instant(text).unwrap().0 as f64 / 1e9
+    rdzvscope::api::oom::parse_instant(text).unwrap().0 as f64 / 1e9
 }

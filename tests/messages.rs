@@ -214,10 +214,10 @@ fn nothing_from_the_wire_reaches_the_terminal_as_it_is() {
     for flags in [&["messages", "-x", "--show-values"][..], &["messages", "--format", "jsonl", "--show-values"]] {
         let out = stdout(&[flags, &[file.to_str().unwrap()]].concat(), 0);
         assert!(out.contains("[2J") && out.contains("u{202e}key"), "{out}");
-        assert!(!out.chars().any(|c| c != '\n' && rdzvscope::report::escape::is_unsafe(c)), "{out:?}");
+        assert!(!out.chars().any(|c| c != '\n' && rdzvscope::api::report::escape::is_unsafe(c)), "{out:?}");
     }
     let followed = stdout(&["streams", "--follow", "1", file.to_str().unwrap()], 0);
-    assert!(!followed.chars().any(|c| c != '\n' && rdzvscope::report::escape::is_unsafe(c)), "{followed:?}");
+    assert!(!followed.chars().any(|c| c != '\n' && rdzvscope::api::report::escape::is_unsafe(c)), "{followed:?}");
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use etherparse::PacketBuilder;
 use pcap_parser::{Block, PcapBlockOwned, PcapError};
 use proptest::prelude::*;
-use rdzvscope::capture::{Limits, LinkType, Packet, Reader};
-use rdzvscope::frame::{Checksum, Decoder, Frame, glance, verify_checksum};
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::capture::{Limits, LinkType, Packet, Reader};
+use rdzvscope::api::frame::{Checksum, Decoder, Frame, glance, verify_checksum};
+use rdzvscope::api::time::Timestamp;
 
 fn captures(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

@@ -3,8 +3,8 @@
 mod samples;
 
 use jsonschema::Validator;
-use rdzvscope::report::json::{write_json, write_jsonl};
-use rdzvscope::report::model::*;
+use rdzvscope::api::report::json::{write_json, write_jsonl};
+use rdzvscope::api::report::model::*;
 use serde_json::{Value, json};
 
 fn schema() -> Value {

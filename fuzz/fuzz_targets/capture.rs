@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use libfuzzer_sys::fuzz_target;
-use rdzvscope::capture::{Limits, Reader};
+use rdzvscope::api::capture::{Limits, Reader};
 
 struct Drip(std::io::Cursor<Vec<u8>>);
 

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rdzvscope::capture::{LinkType, Packet};
-use rdzvscope::frame::{Decoder, Frame, Limits, glance, verify_checksum};
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::capture::{LinkType, Packet};
+use rdzvscope::api::frame::{Decoder, Frame, Limits, glance, verify_checksum};
+use rdzvscope::api::time::Timestamp;
 
 const LINKS: [u32; 12] = [1, 0, 101, 108, 113, 276, 228, 229, 9, 50, 12, 242];
 

@@ -3,14 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rdzvscope::frame::{Flags, Segment};
-use rdzvscope::net::{Address, Endpoint};
-use rdzvscope::protocol::gloo;
-use rdzvscope::protocol::nccl::{
+use rdzvscope::api::frame::{Flags, Segment};
+use rdzvscope::api::net::{Address, Endpoint};
+use rdzvscope::api::protocol::gloo;
+use rdzvscope::api::protocol::nccl::{
     NcclConnection, Decoding, Event, Flow, Framing, Knowledge, KnownId, UniqueId, Versions, first_bytes, study,
 };
-use rdzvscope::stream::{Chunk, Direction, FlowTable, PacketRef, PortSet};
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::stream::{Chunk, Direction, FlowTable, PacketRef, PortSet};
+use rdzvscope::api::time::Timestamp;
 
 const SERVER: Endpoint = Endpoint { address: Address(0xffff_7f00_0001), port: 5000 };
 

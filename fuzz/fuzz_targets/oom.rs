@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rdzvscope::oom::{Options, Scanner, looks_like_a_log, merge};
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::oom::{Options, Scanner, looks_like_a_log, merge};
+use rdzvscope::api::time::Timestamp;
 
 fuzz_target!(|data: &[u8]| {
     let options =
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     let (a, b) = (read(), read());
     let once = merge(a.sightings.clone());
     let twice = merge(a.sightings.into_iter().chain(b.sightings).collect());
-    let ids = |m: &rdzvscope::oom::Merged| m.events.iter().map(|e| e.id.clone()).collect::<Vec<_>>();
+    let ids = |m: &rdzvscope::api::oom::Merged| m.events.iter().map(|e| e.id.clone()).collect::<Vec<_>>();
     // Kills without figures are told apart by time alone; only those with figures must merge whatever happens.
     if once.events.iter().all(|e| e.pid.is_some() && e.total_vm_bytes.is_some() && e.anon_rss_bytes.is_some()) {
         assert_eq!(ids(&once).len(), ids(&twice).len());

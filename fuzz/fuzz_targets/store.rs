@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rdzvscope::protocol::stray::identify;
-use rdzvscope::protocol::tcpstore::server::{Server, verdict};
-use rdzvscope::protocol::tcpstore::{Connection, DecodeOptions, Dialect, Direction, Event, first_bytes};
-use rdzvscope::stream::{Chunk, PacketRef};
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::protocol::stray::identify;
+use rdzvscope::api::protocol::tcpstore::server::{Server, verdict};
+use rdzvscope::api::protocol::tcpstore::{Connection, DecodeOptions, Dialect, Direction, Event, first_bytes};
+use rdzvscope::api::stream::{Chunk, PacketRef};
+use rdzvscope::api::time::Timestamp;
 
 fuzz_target!(|data: &[u8]| {
     let mut pieces: Vec<(bool, &[u8])> = Vec::new();

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rdzvscope::stream::{Assembler, AssemblerLimits, Event, PacketRef, Piece};
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::stream::{Assembler, AssemblerLimits, Event, PacketRef, Piece};
+use rdzvscope::api::time::Timestamp;
 
 fuzz_target!(|data: &[u8]| {
     let Some((head, mut rest)) = data.split_first_chunk::<6>() else { return };

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::suppress::NOTICES;
+use super::notices::notice_rules;
 use crate::case::{Counter, Labels};
 use crate::finding::rules;
 use crate::time::{NANOS, Timestamp};
@@ -120,7 +120,7 @@ fn from_the_start(family: &Family) -> Vec<Labels> {
         Family::KindAndSeverity => (IncidentKind::ALL.iter())
             .flat_map(|k| [Severity::Warning, Severity::Critical].map(|s| of("", s.text(), k.text())))
             .collect(),
-        Family::Rule => NOTICES.iter().map(|r| of(r, "warning", "")).collect(),
+        Family::Rule => notice_rules().map(|r| of(r.id, r.severity.text(), "")).collect(),
         Family::Withheld => {
             (["finding", "incident", "notice"].iter()).flat_map(|k| severities().map(move |s| of("", s, k))).collect()
         }
@@ -149,9 +149,10 @@ pub fn write_metrics(path: &Path, text: &str) -> io::Result<()> {
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     // Not .prom: the collector reads all files that end so.
-    hidden.push(".new");
+    hidden.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(hidden);
-    let mut file = File::create(&new)?;
+    let _ = std::fs::remove_file(&new);
+    let mut file = File::create_new(&new)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
     file.write_all(text.as_bytes())?;
     drop(file);

@@ -22,8 +22,6 @@ use crate::time::Timestamp;
 
 /// Bytes of a list.
 const MOST_BYTES: u64 = 1 << 20;
-/// Rules of notices about the watching itself.
-pub(crate) const NOTICES: [&str; 3] = ["watch-overwritten", "watch-stopped", "watch-unreadable"];
 
 /// What is wrong with a list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -328,6 +326,7 @@ impl SuppressFile {
     /// As [`SuppressFile::open`]; the list as it was before is kept then.
     pub fn refresh(&mut self) -> Result<(), SuppressError> {
         let failed = |e: std::io::Error| SuppressError::Unreadable { path: self.path.clone(), reason: e.to_string() };
+        crate::disk::require_regular_file(&self.path).map_err(failed)?;
         let meta = std::fs::metadata(&self.path).map_err(failed)?;
         let seen = (meta.len(), meta.modified().map_err(failed)?);
         if self.seen == Some(seen) {
@@ -337,7 +336,8 @@ impl SuppressFile {
             let reason = format!("{MOST_BYTES} bytes or less were required, {} were there", meta.len());
             return Err(SuppressError::Unreadable { path: self.path.clone(), reason });
         }
-        let text = std::fs::read_to_string(&self.path).map_err(failed)?;
+        let text = crate::disk::read_small(&self.path, MOST_BYTES).map_err(failed)?;
+        let text = String::from_utf8(text).map_err(|e| failed(std::io::Error::other(e)))?;
         self.seen = Some(seen);
         self.list = Suppressions::parse(&text, &self.path)?;
         Ok(())

@@ -3,7 +3,7 @@
 //! A batch is one blob: a layout version, then the segments one after the other, numbers little-endian, packed with
 //! zstd. Raw segments rather than what some version of a decoder made of them: a later version reads old ones anew.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 use super::scan::SetScan;
 use crate::frame::{Flags, OuterLayer, Segment};
@@ -15,6 +15,15 @@ use crate::time::Timestamp;
 const LAYOUT: u8 = 1;
 /// A batch unpacks to at most this many bytes; one that is larger is damaged.
 const MAX_BATCH: u64 = 256 << 20;
+/// Bytes of a segment before its encapsulations, and of one encapsulation.
+const HEAD: usize = 77;
+const OUTER: usize = 38;
+/// Payload of one segment, as the kernel hands over segments that it joined, and bytes of one line of a log: more is
+/// damage.
+const MAX_PAYLOAD: u32 = 4 << 20;
+const MAX_LINE: u32 = 16 << 20;
+/// Logarithm of the window of what is unpacked: batches are packed with 2 MiB.
+const WINDOW_LOG: u32 = 23;
 /// Encapsulations of a segment that are kept.
 const MAX_OUTER: usize = 16;
 /// Encapsulations by the number they are kept under; additions go to the end.
@@ -118,46 +127,73 @@ pub(super) fn pack(batch: &[u8]) -> std::io::Result<Vec<u8>> {
     zstd::bulk::compress(&whole, 3)
 }
 
-/// Hands out the segments of a packed batch. `false` when it is damaged: what came before the damage was handed out.
-pub(super) fn unpack(blob: &[u8], take: &mut dyn FnMut(KeptSegment)) -> bool {
-    let Ok(decoder) = zstd::stream::read::Decoder::new(blob) else { return false };
-    let mut bytes = Vec::new();
-    if decoder.take(MAX_BATCH).read_to_end(&mut bytes).is_err() {
+/// Hands out the segments of a packed batch, one by one as they are unpacked, as long as `take` wants more. `false` when
+/// the batch is damaged: what came before the damage was handed out.
+pub(super) fn unpack(blob: &[u8], take: &mut dyn FnMut(KeptSegment) -> bool) -> bool {
+    let Ok(mut input) = unpacked(blob, MAX_BATCH) else { return false };
+    let mut layout = [0u8];
+    if input.read_exact(&mut layout).is_err() || layout[0] != LAYOUT {
         return false;
     }
-    let mut input = Take(&bytes);
-    if input.u8() != Some(LAYOUT) {
-        return false;
-    }
-    while !input.0.is_empty() {
+    loop {
+        match input.fill_buf().map(<[u8]>::is_empty) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(_) => return false,
+        }
         match one(&mut input) {
-            Some(segment) => take(segment),
+            Some(segment) => {
+                if !take(segment) {
+                    return true;
+                }
+            }
             None => return false,
         }
     }
-    true
 }
 
-fn one(input: &mut Take<'_>) -> Option<KeptSegment> {
-    let opens = input.u8()? & 1 != 0;
-    let packet = input.packet()?;
-    let time = input.time()?;
-    let (src, dst) = (input.endpoint()?, input.endpoint()?);
-    let (seq, ack, wire_length, ip_id) = (input.u32()?, input.u32()?, input.u32()?, input.u32()?);
-    let window = input.u16()?;
-    let flags = Flags(input.u8()?);
+/// Unpacks as it is read, at most `max` bytes; takes no more memory than the packing's own window.
+fn unpacked(packed: &[u8], max: u64) -> std::io::Result<impl BufRead> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+    decoder.window_log_max(WINDOW_LOG)?;
+    Ok(BufReader::new(decoder.take(max)))
+}
+
+fn one(input: &mut impl Read) -> Option<KeptSegment> {
+    let mut head = [0u8; HEAD];
+    input.read_exact(&mut head).ok()?;
+    let take = &mut Take(&head);
+    let opens = take.u8()? & 1 != 0;
+    let packet = take.packet()?;
+    let time = take.time()?;
+    let (src, dst) = (take.endpoint()?, take.endpoint()?);
+    let (seq, ack, wire_length, ip_id) = (take.u32()?, take.u32()?, take.u32()?, take.u32()?);
+    let window = take.u16()?;
+    let flags = Flags(take.u8()?);
     let mut outer = Vec::new();
-    for _ in 0..usize::from(input.u8()?).min(MAX_OUTER) {
-        let kind = KINDS.get(usize::from(input.u8()?)).copied().unwrap_or("tunnel");
-        let (source, target) = (input.address()?, input.address()?);
-        let has_id = input.u8()? != 0;
-        let id = input.u32()?;
+    for _ in 0..usize::from(take.u8()?).min(MAX_OUTER) {
+        let mut layer = [0u8; OUTER];
+        input.read_exact(&mut layer).ok()?;
+        let take = &mut Take(&layer);
+        let kind = KINDS.get(usize::from(take.u8()?)).copied().unwrap_or("tunnel");
+        let (source, target) = (take.address()?, take.address()?);
+        let has_id = take.u8()? != 0;
+        let id = take.u32()?;
         outer.push(OuterLayer { kind, source, target, id: has_id.then_some(id) });
     }
-    let length = usize::try_from(input.u32()?).ok()?;
-    let payload = input.slice(length)?.to_vec();
-    let opens = if opens { Some(FlowRecord::from_bytes(input)?) } else { None };
+    let payload = bytes(input, MAX_PAYLOAD)?;
+    let opens = if opens { Some(FlowRecord::read_from(input)?) } else { None };
     Some(KeptSegment { packet, time, opens, src, dst, seq, ack, flags, window, wire_length, ip_id, payload, outer })
+}
+
+/// Bytes behind their number; `None` where they end too early or are more than `max`.
+fn bytes(input: &mut impl Read, max: u32) -> Option<Vec<u8>> {
+    let mut length = [0u8; 4];
+    input.read_exact(&mut length).ok()?;
+    let length = u32::from_le_bytes(length);
+    let mut bytes = Vec::new();
+    let read = input.take(u64::from(length.min(max))).read_to_end(&mut bytes).ok()?;
+    (read == length as usize).then_some(bytes)
 }
 
 /// Packs numbered lines of a log.
@@ -177,20 +213,37 @@ pub fn pack_lines(lines: &[(u64, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
 /// Appends the lines of a packed part, of which at most `max` bytes are unpacked. `false` when it is damaged: what came
 /// before the damage was appended.
 pub fn unpack_lines(part: &[u8], max: u64, lines: &mut Vec<(u64, Vec<u8>)>) -> bool {
-    let Ok(decoder) = zstd::stream::read::Decoder::new(part) else { return false };
-    let mut bytes = Vec::new();
-    if decoder.take(max).read_to_end(&mut bytes).is_err() {
-        return false;
+    let mut unpacked = 0u64;
+    let whole = unpack_each_line(part, &mut |number, line| {
+        unpacked += line.len() as u64;
+        lines.push((number, line));
+        unpacked <= max
+    });
+    whole && unpacked <= max
+}
+
+/// Hands out the lines of a packed part with their numbers, as long as `take` wants more; `false` when it is damaged.
+pub(super) fn unpack_each_line(part: &[u8], take: &mut dyn FnMut(u64, Vec<u8>) -> bool) -> bool {
+    let Ok(mut input) = unpacked(part, MAX_BATCH) else { return false };
+    loop {
+        match input.fill_buf().map(<[u8]>::is_empty) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(_) => return false,
+        }
+        let mut number = [0u8; 8];
+        if input.read_exact(&mut number).is_err() {
+            return false;
+        }
+        match bytes(&mut input, MAX_LINE) {
+            Some(line) => {
+                if !take(u64::from_le_bytes(number), line) {
+                    return true;
+                }
+            }
+            None => return false,
+        }
     }
-    let mut rest = bytes.as_slice();
-    while !rest.is_empty() {
-        let Some((number, after)) = rest.split_first_chunk::<8>() else { return false };
-        let Some((length, after)) = after.split_first_chunk::<4>() else { return false };
-        let Some((line, after)) = after.split_at_checked(u32::from_le_bytes(*length) as usize) else { return false };
-        lines.push((u64::from_le_bytes(*number), line.to_vec()));
-        rest = after;
-    }
-    true
 }
 
 #[cfg(test)]
@@ -221,15 +274,21 @@ mod tests {
         put(&mut batch, &segment, Timestamp(78), packet, None);
         let blob = pack(&batch).unwrap();
         let mut seen = Vec::new();
-        assert!(unpack(&blob, &mut |s| seen.push(s)));
+        assert!(unpack(&blob, &mut |s| {
+            seen.push(s);
+            true
+        }));
         assert_eq!(seen.len(), 2);
         assert_eq!(format!("{:?}", seen[1].segment()), format!("{segment:?}"));
         assert_eq!((seen[1].time, seen[1].packet), (Timestamp(78), packet));
         for cut in 0..blob.len() {
-            assert!(!unpack(&blob[..cut], &mut |_| {}), "{cut}");
+            assert!(!unpack(&blob[..cut], &mut |_| true), "{cut}");
         }
         let mut short = Vec::new();
-        assert!(!unpack(&pack(&batch[..batch.len() - 1]).unwrap(), &mut |s| short.push(s)));
+        assert!(!unpack(&pack(&batch[..batch.len() - 1]).unwrap(), &mut |s| {
+            short.push(s);
+            true
+        }));
         assert_eq!(short.len(), 1);
     }
 }

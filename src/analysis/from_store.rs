@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::inputs::{host_of_file, rotation_stem};
 use super::jobs::{self, Discovered};
 use super::kills::ClockNotes;
-use super::merge_hosts::{name_machines, once, refused, shared_paths};
+use super::merge_hosts::{claimed_names, name_machines, once, refused, shared_paths};
 use super::options::Options;
 use super::protocols::{self, Listeners};
 use super::reading::{RECORD_BYTES, ROUNDS, Reading};
@@ -58,6 +58,8 @@ pub struct StoredSet {
     pub counters: ScanCounters,
     /// Packets that could not be read, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// Records that are damaged.
+    pub damaged: u64,
 }
 
 /// A log, as far as it was read and kept.
@@ -73,6 +75,44 @@ pub struct StoredLog {
     pub lines: Vec<(u64, Vec<u8>)>,
 }
 
+/// Who gathered evidence, and the settings that came with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OriginSettings {
+    /// How reports name it.
+    pub label: String,
+    /// Names that it has: of the machine, and by which whoever gathered it called it; in the form in which names compare.
+    pub names: BTreeSet<String>,
+    /// Where its captures and logs lay: by them evidence without a name says of whom it is.
+    pub paths: Vec<PathBuf>,
+    /// The settings, as JSON.
+    pub settings: Option<String>,
+}
+
+impl OriginSettings {
+    /// Hosts that it speaks for, as far as it names them itself.
+    pub fn own_hosts(&self) -> BTreeSet<String> {
+        if !self.names.is_empty() {
+            return self.names.clone();
+        }
+        self.paths.iter().filter_map(|p| super::inputs::plain_stem(p)).collect()
+    }
+
+    /// Whether it speaks for a host (as names compare): it has that name, or none has and its files do.
+    pub fn speaks_for<'a>(&self, host: &str, mut all: impl Iterator<Item = &'a OriginSettings>) -> bool {
+        if !self.names.is_empty() {
+            return self.names.contains(host);
+        }
+        let of = |p: &PathBuf| {
+            let is = |name: &std::ffi::OsStr| {
+                let name = name.to_string_lossy().to_ascii_lowercase();
+                name.strip_prefix(host).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+            };
+            p.file_name().is_some_and(is) || p.parent().and_then(|d| d.file_name()).is_some_and(is)
+        };
+        !all.any(|o| o.names.contains(host)) && self.paths.iter().any(of)
+    }
+}
+
 /// All that was kept.
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
@@ -86,12 +126,16 @@ pub struct Stored {
     pub damaged: u64,
     /// Machines that told their own name and addresses.
     pub machines: Vec<(String, Vec<Address>)>,
-    /// Flags that others were run with, as JSON.
-    pub setups: Vec<String>,
+    /// Origins of evidence, and the flags that they were run with.
+    pub origins: Vec<OriginSettings>,
+    /// Hosts lists that came with evidence: whose, path, content.
+    pub claimed_hosts: Vec<(String, PathBuf, Vec<u8>)>,
     /// Paths that could not be read, and why.
     pub refused: Vec<(String, String)>,
     /// What is to be said of how this came together.
     pub notes: Vec<String>,
+    /// What is lost of it, in words: trouble, whatever else is said.
+    pub lost: Vec<String>,
 }
 
 /// Conclusions from what was kept.
@@ -120,7 +164,7 @@ pub(super) fn scan_options(options: &Options, sets: usize) -> ScanOptions {
 pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
     once(&mut stored);
     let mut names = Names::default();
-    let lists = stored
+    let mut lists: Vec<_> = stored
         .hosts
         .iter()
         .map(|(path, bytes)| {
@@ -129,6 +173,21 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
         })
         .collect();
     name_machines(&stored.machines, &mut names);
+    let mut seen: BTreeSet<(&PathBuf, &Vec<u8>)> = stored.hosts.iter().map(|(path, bytes)| (path, bytes)).collect();
+    for (whose, path, bytes) in &stored.claimed_hosts {
+        // Many hosts ship the list of their site.
+        if seen.contains(&(path, bytes)) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let unused = claimed_names(whose, path, &text, &stored.machines, &mut names);
+        if unused.is_empty() {
+            seen.insert((path, bytes));
+            lists.push(host_lists::read_text(path, &path.to_string_lossy(), None, &text, &mut names));
+        }
+        stored.notes.extend(unused);
+    }
+    lists.sort_by(|a, b| a.path.cmp(&b.path));
     stored.logs.sort_by(|a, b| (&a.path, &a.host, &a.from, &a.lines).cmp(&(&b.path, &b.host, &b.from, &b.lines)));
     // Captures in order of their paths, whatever the order in which they were kept.
     let shared = shared_paths(&stored.sets);
@@ -229,15 +288,23 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
             some.join(", ")
         ));
     }
-    if stored.damaged > 0 {
-        reading.notes.push(format!("{} batches of kept segments are damaged: what they held is lost", stored.damaged));
+    let records: u64 = stored.sets.iter().map(|s| s.damaged).sum();
+    if records > 0 {
+        stored.lost.push(format!("{records} kept flow records are damaged: what they held is lost"));
     }
+    if stored.damaged > 0 {
+        let text = format!("{} batches of kept segments are damaged: what they held is lost", stored.damaged);
+        stored.lost.push(text);
+    }
+    reading.notes.extend(stored.lost.iter().cloned());
     reading.notes.append(&mut stored.notes);
     let mut told = ClockNotes::default();
     corrected_captures(&mut reading, options, &mut told);
     let front =
         AnalysisInput { reading, logs, kills: Kills::of(sightings), log_days, told, pruned: None, stopped: false };
-    let analysis = conclude(options, front);
+    let mut analysis = conclude(options, front);
+    analysis.trouble |= !stored.lost.is_empty();
+    analysis.lost = stored.lost;
     Concluded { analysis, wanted: wanted.into_iter().collect() }
 }
 
@@ -265,11 +332,13 @@ fn observations(
 
 fn feed(blob: &[u8], scan: &mut SetScan, renumber: &impl Fn(u32) -> Option<u32>) -> bool {
     codec::unpack(blob, &mut |mut s| {
-        let Some(capture) = renumber(s.packet.capture) else { return };
-        s.packet.capture = capture;
-        if s.opens.as_mut().is_none_or(|r| r.renumber(renumber)) {
-            s.replay(scan);
+        if let Some(capture) = renumber(s.packet.capture) {
+            s.packet.capture = capture;
+            if s.opens.as_mut().is_none_or(|r| r.renumber(renumber)) {
+                s.replay(scan);
+            }
         }
+        true
     })
 }
 
@@ -302,7 +371,7 @@ fn promote(
 /// How many batches of segments cannot be unpacked.
 pub fn damaged_batches(stored: &Stored) -> u64 {
     let blobs = stored.sets.iter().flat_map(|s| s.segments.iter().chain(&s.late));
-    blobs.filter(|b| !codec::unpack(b, &mut |_| {})).count() as u64
+    blobs.filter(|b| !codec::unpack(b, &mut |_| true)).count() as u64
 }
 
 /// A record as a row: its first packet, by which it is known, and its bytes.
@@ -346,6 +415,7 @@ pub fn late_of_kept(
             if captures.contains(&s.packet.capture) && of_theirs {
                 s.put(batches.entry(s.packet.capture).or_default());
             }
+            true
         });
     }
     batches.into_iter().map(|(c, b)| Ok((c, codec::pack(&b)?))).collect()

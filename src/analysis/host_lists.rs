@@ -17,7 +17,12 @@ const MAX_TEXT: u64 = 256 << 20;
 /// A text as a whole, decoded lossily; whether it was cut.
 pub(super) fn whole(path: &Path) -> std::io::Result<(String, bool)> {
     let mut bytes = Vec::new();
-    unpacked(path, &Limits::default())?.take(MAX_TEXT + 1).read_to_end(&mut bytes)?;
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(MAX_TEXT + 1).read_to_end(&mut bytes)?;
+    } else {
+        crate::disk::require_regular_file(path)?;
+        unpacked(path, &Limits::default())?.take(MAX_TEXT + 1).read_to_end(&mut bytes)?;
+    }
     let cut = bytes.len() as u64 > MAX_TEXT;
     bytes.truncate(MAX_TEXT as usize);
     Ok((String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()), cut))

@@ -134,9 +134,9 @@ impl Inputs {
 
     fn file(&mut self, path: &Path, label: String, as_shape: Option<Shape>, host: Option<&str>, named: bool) {
         if let Ok(real) = fs::canonicalize(path)
-            && !self.seen.insert(real)
+            && !self.seen.insert(real.clone())
         {
-            return;
+            return self.rename(&real, host);
         }
         let sniffed = match sniff_path(path) {
             Ok(s) => s,
@@ -176,6 +176,16 @@ impl Inputs {
         self.sources.push(Source { label, path: path.to_path_buf(), shape, host: host.map(str::to_string), named });
     }
 
+    /// A file that was found before gets the host of `HOST=PATH`, in whatever order both were given.
+    fn rename(&mut self, real: &Path, host: Option<&str>) {
+        let Some(host) = host else { return };
+        let same = |s: &&mut Source| fs::canonicalize(&s.path).is_ok_and(|p| p == real);
+        if let Some(known) = self.sources.iter_mut().find(same) {
+            known.host = Some(host.to_string());
+            known.named = true;
+        }
+    }
+
     fn refuse(&mut self, label: String, error: String, named: bool) {
         self.refused.push(Refused { label, error, named, warning_only: false });
     }
@@ -204,6 +214,31 @@ fn text_shape(path: &Path) -> Option<Shape> {
         None => (is_log() || is_document(&text)).then_some(Shape::Log),
     }
 }
+
+/// What a text would be read as, in words, where it lies in a directory that is read; reports of our own repeat words of
+/// logs, and are none.
+pub(super) fn text_of_inputs(path: &Path) -> Option<&'static str> {
+    if !matches!(sniff_path(path).ok()?.kind, Kind::Text) {
+        return None;
+    }
+    let mut head = Vec::new();
+    fs::File::open(path).ok()?.take(64 << 10).read_to_end(&mut head).ok()?;
+    let head = String::from_utf8_lossy(&head);
+    if OWN_REPORTS.iter().any(|begins| head.starts_with(begins)) || head.contains("\nTimes are ") {
+        return None;
+    }
+    Some(match text_shape(path)?.kind() {
+        InputKind::Log => "a log",
+        InputKind::Hosts => "a list of hosts",
+        InputKind::Kubernetes => "a document of Kubernetes",
+        InputKind::Facts => "facts of a host",
+        InputKind::Capture => "a capture",
+    })
+}
+
+/// How reports begin: Markdown, CSV, HTML, JSON, JSON lines. The table has a line that says in which zone its times are.
+const OWN_REPORTS: [&str; 5] =
+    ["### ", "id,rule,severity,", "<!DOCTYPE html>", "{\n  \"schema\": \"rdzvscope", "{\"type\":\"report\""];
 
 /// Lists of events (`kubectl get events -o json`), outputs of Ansible, a journal.
 fn is_document(head: &str) -> bool {

@@ -68,6 +68,7 @@ impl GrowingSet {
                     let size = sizes.entry(flow).or_default();
                     *size = (size.0 + s.segment().payload.len() as u64, size.1 + 1);
                 }
+                true
             });
         }
         let mut records = stored.records.clone();

@@ -8,6 +8,7 @@ use super::liveness::{self, Heartbeat, TimelineEntry};
 use super::sets::Set;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
+use crate::protocol::gloo::{self, Announced};
 use crate::protocol::listener::Listener;
 use crate::protocol::seam::Lesson;
 use crate::protocol::tcpstore::{Dialect, Learned, NamedRoot, Said};
@@ -56,8 +57,8 @@ pub(super) struct StoreTalk {
 pub(super) struct Discovered {
     /// Workers' stores, the rendezvous that named them, where and how.
     pub(super) stores: BTreeMap<Endpoint, (Endpoint, Said, String)>,
-    /// Gloo pairs, and the store that named them.
-    pub(super) pairs: BTreeMap<Endpoint, (Endpoint, Said)>,
+    /// Gloo's listeners: the store that named them, where, and whose they are.
+    pub(super) pairs: BTreeMap<Endpoint, (Endpoint, Said, Announced)>,
     /// NCCL bootstrap roots, with the store that holds their id.
     pub(super) roots: Vec<(Endpoint, NamedRoot)>,
     /// Workers' stores by run id and the store of the rendezvous that named them.
@@ -90,9 +91,10 @@ impl Discovered {
             .stores
             .iter()
             .map(|(e, (rendezvous, said, by))| lesson(Protocol::Tcpstore, *e, by.clone(), *rendezvous, *said));
-        let pairs = self.pairs.iter().map(|(e, (store, said))| {
+        let pairs = self.pairs.iter().map(|(e, (store, said, whose))| {
             let by = format!("a Gloo address in the store {store} (packet {})", said.packet.number);
-            lesson(Protocol::Gloo, *e, by, *store, *said)
+            let detail: Option<Arc<dyn Any + Send + Sync>> = Some(Arc::new(whose.clone()));
+            Lesson { detail, ..lesson(Protocol::Gloo, *e, by, *store, *said) }
         });
         let roots = self.roots.iter().map(|(store, r)| {
             let by = format!("NCCL's unique id in the store {store} (packet {})", r.said.packet.number);
@@ -145,10 +147,10 @@ pub(super) fn lessons(sets: &[Set], names: &Names) -> Discovered {
                 }
             }
         }
-        for (endpoints, said) in learned.gloo.values() {
-            for endpoint in endpoints {
-                let found = (f.server(), *said);
-                let slot = lessons.pairs.entry(*endpoint).or_insert(found);
+        for ((group, rank), (blob, said)) in &learned.gloo {
+            for (entry, endpoint) in blob.endpoints.iter().enumerate() {
+                let found = (f.server(), *said, Announced::of(group, *rank, blob, entry));
+                let slot = lessons.pairs.entry(*endpoint).or_insert_with(|| found.clone());
                 if age(&found.1) < age(&slot.1) {
                     *slot = found;
                 }
@@ -247,7 +249,7 @@ fn world_size(participants: &[Participant], of_workers: &[StoreTalk]) -> Option<
 
 /// The ranks that gave Gloo addresses, of the default group.
 fn ranks(heard: &[StoreTalk]) -> Vec<Participant> {
-    let mut by_rank: BTreeMap<u64, &(Vec<Endpoint>, Said)> = BTreeMap::new();
+    let mut by_rank: BTreeMap<u64, &(gloo::Blob, Said)> = BTreeMap::new();
     let default =
         heard.iter().flat_map(|h| h.learned.gloo.keys()).map(|(g, _)| g).min_by_key(|g| (g.len(), (*g).clone()));
     let Some(group) = default else { return Vec::new() };
@@ -261,10 +263,10 @@ fn ranks(heard: &[StoreTalk]) -> Vec<Participant> {
     }
     by_rank
         .into_iter()
-        .map(|(rank, (endpoints, said))| Participant {
+        .map(|(rank, (blob, said))| Participant {
             rank: Some(rank),
             name: None,
-            address: endpoints.first().map(|e| e.address),
+            address: blob.endpoints.first().map(|e| e.address),
             joined: said.time,
             last: said.time,
         })

@@ -7,11 +7,13 @@ use super::dedup;
 use super::inputs::Shape;
 use super::options::Options;
 use super::sets::Set;
+use crate::capture::Limits;
 use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
 use crate::protocol::nccl::Network;
 use crate::protocol::tcpstore::Dialect;
+use crate::report::escape::clean;
 use crate::stream::PortSet;
 use crate::vocabulary::Protocol;
 
@@ -30,6 +32,8 @@ pub struct Knowledge {
     pub pairs: BTreeSet<Endpoint>,
     /// The captures, by index.
     pub captures: Vec<PathBuf>,
+    /// How they are read.
+    pub limits: Limits,
     /// What they are called, by index.
     pub labels: Vec<String>,
     /// Captures (by index) that are read one after the other: the files of one rotated capture, in order of time.
@@ -51,12 +55,7 @@ pub struct Known {
     pub dialect: Option<Dialect>,
 }
 
-impl Known {
-    /// Whether more than one dialect fits.
-    pub fn is_ambiguous(&self) -> bool {
-        self.listener.dialects().len() > 1
-    }
-}
+impl Known {}
 
 impl Knowledge {
     /// The ports of all listeners.
@@ -76,7 +75,7 @@ pub fn learn(options: &Options) -> Knowledge {
     let own = super::protocols::studies(&reading, options).into_iter().filter_map(|s| s.own);
     let network = own.into_iter().find_map(|o| o.downcast::<Network>().ok());
     let nccl = network.map(|n| Network::clone(&n)).unwrap_or_default();
-    let mut known = Knowledge { names: reading.names, nccl, ..Knowledge::default() };
+    let mut known = Knowledge { names: reading.names, nccl, limits: options.limits(), ..Knowledge::default() };
     for list in &reading.lists {
         if let Some(error) = &list.error {
             known.refuse(list.path.clone(), error.clone(), true);
@@ -88,7 +87,7 @@ pub fn learn(options: &Options) -> Knowledge {
     for r in reading.inputs.refused.iter().filter(|r| r.named) {
         known.refuse(r.label.clone(), r.error.clone(), !r.warning_only);
     }
-    known.labels = reading.captures.iter().map(|c| c.path.to_string_lossy().into_owned()).collect();
+    known.labels = reading.captures.iter().map(|c| clean(c.path.to_string_lossy().as_bytes(), 256)).collect();
     known.hosts = reading.captures.iter().filter_map(|c| c.host.clone()).collect();
     known.captures = reading.captures.iter().map(|c| c.path.clone()).collect();
     for (index, r) in &reading.read {
@@ -98,7 +97,7 @@ pub fn learn(options: &Options) -> Knowledge {
         }
     }
     known.nothing_read = !reading.read.values().any(|r| r.summary.is_some());
-    known.pairs = reading.lessons.pairs.keys().copied().collect();
+    known.pairs = super::protocols::of(&reading.listeners, Protocol::Gloo);
     let gathered =
         dedup::gather(&reading.sets, &super::protocols::of(&reading.listeners, Protocol::Tcpstore), &known.names);
     for listener in dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &known.names) {

@@ -19,7 +19,7 @@ pub(super) fn listener_id(endpoint: Endpoint) -> String {
 
 pub(super) fn listener(m: &Material<'_>, l: &Listener, died: &BTreeSet<Endpoint>) -> ListenerOut {
     let spoken = l.known_by == KnownBy::Speech;
-    let is_store = spoken || l.dialect().is_some();
+    let is_store = l.foreign.is_none() && (spoken || l.dialect().is_some());
     let validates = l.validates();
     let libuv = l.backend() == Some(Backend::Libuv);
     let version = l.dialect().map(|d| match (d, l.since, l.until) {
@@ -42,6 +42,10 @@ pub(super) fn listener(m: &Material<'_>, l: &Listener, died: &BTreeSet<Endpoint>
         honours: is_store
             .then_some(Honours { string_bytes: libuv.then_some(MAX_KEY_BYTES), keys: libuv.then_some(MAX_KEYS) }),
         learned_from: Some(match &l.known_by {
+            _ if l.foreign.is_some() => {
+                let what = l.foreign.and_then(|f| f.protocol).unwrap_or("no known protocol");
+                format!("its answers are no store's: {what}")
+            }
             _ if l.named_by.is_some() => text(l.named_by.as_deref().unwrap_or_default()),
             KnownBy::Speech => "its own traffic".to_string(),
             KnownBy::Client => "a client's first bytes".to_string(),

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use super::from_store::{Stored, StoredCapture, StoredSet};
 use super::inputs::{Inputs, Refused};
 use crate::capture::Summary;
-use crate::names::Names;
+use crate::names::{Names, short};
 use crate::net::Address;
+use crate::report::escape::clean;
 use crate::time::Timestamp;
 
 /// What machines say of themselves. An address that several have (a bridge of containers) is nobody's name; what the
@@ -25,6 +26,43 @@ pub(super) fn name_machines(machines: &[(String, Vec<Address>)], names: &mut Nam
             names.add_node(address);
         }
     }
+}
+
+/// What a hosts list that came with evidence of `whose` claims against what the operator's lists and the machines
+/// themselves say: named, and the list is not used but for what agrees.
+pub(super) fn claimed_names(
+    whose: &str,
+    path: &std::path::Path,
+    text: &str,
+    machines: &[(String, Vec<Address>)],
+    names: &mut Names,
+) -> Vec<String> {
+    let mut claimed = Names::default();
+    crate::hosts::read(text, None, &mut claimed);
+    let themselves: BTreeMap<String, &Vec<Address>> = machines.iter().map(|(name, all)| (short(name), all)).collect();
+    let (mut contradicts, mut agrees) = (Vec::new(), Vec::new());
+    for address in claimed.all_addresses().collect::<Vec<_>>() {
+        let Some(name) = claimed.host(address).map(str::to_string) else { continue };
+        let known = names.host(address).filter(|known| short(known) != short(&name)).map(str::to_string);
+        let told = themselves.get(&short(&name)).filter(|all| short(whose) != short(&name) && !all.contains(&address));
+        match (known, told) {
+            (Some(known), _) => contradicts.push(format!("{address} is {name}, not {known}")),
+            (None, Some(_)) => contradicts.push(format!("{name} has {address}, which {name} itself does not say")),
+            (None, None) => agrees.push((name, address)),
+        }
+    }
+    if contradicts.is_empty() {
+        return Vec::new();
+    }
+    agrees.iter().for_each(|(name, address)| names.add(name, *address));
+    let more = if contradicts.len() > 3 { format!(", and {} more", contradicts.len() - 3) } else { String::new() };
+    contradicts.truncate(3);
+    let path = clean(path.to_string_lossy().as_bytes(), 200);
+    let text = contradicts.join("; ");
+    vec![clean(
+        format!("the hosts list {path} in evidence of {whose} claims that {text}{more}: not used").as_bytes(),
+        600,
+    )]
 }
 
 /// Paths that captures of several hosts have.

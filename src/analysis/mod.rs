@@ -31,15 +31,17 @@ pub mod scan;
 mod scans;
 mod sets;
 mod survey;
+mod weight;
 
 pub use codec::{pack_lines, unpack_lines};
 pub use from_store::{
-    Concluded, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches, flow_row,
-    late_of_kept, record_of_row,
+    OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches,
+    flow_row, late_of_kept, record_of_row,
 };
 pub use intake::{Batch, GrowingSet, read_late};
-pub use learn::{Knowledge, Known, learn};
-pub use options::{Named, Options};
+pub use learn::{Knowledge, learn};
+pub use options::{Named, Options, STANDARD_INPUT};
 pub use replay::{Closed, FlowVisitor, Totals, walk};
 pub use run::{Analysis, analyze};
-pub use survey::{CONTINUES_NANOS, Survey, capture_stem, survey};
+pub use survey::{CONTINUES_NANOS, Survey, capture_stem, read_as, survey};
+pub use weight::{weigh_lines, weigh_segments};

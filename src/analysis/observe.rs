@@ -30,6 +30,10 @@ pub(super) fn findings(
     }
     for listener in listeners {
         let Some(flows) = gathered.get(&listener.endpoint) else { continue };
+        if let Some(f) = &listener.foreign {
+            all.extend(foreign::of_listener(listener, f, flows.iter().map(|g| &g.connection)));
+            continue;
+        }
         let mut own: Vec<Finding> = Vec::new();
         for g in flows {
             let mut found = claim::judge(listener, &g.connection);
@@ -63,11 +67,15 @@ pub(super) fn findings(
 }
 
 /// Store clients that reached listeners of other protocols.
-pub(super) fn misdirected(sets: &[Set], names: &Names) -> Vec<Finding> {
-    let strangers: BTreeSet<Endpoint> =
+pub(super) fn misdirected(sets: &[Set], names: &Names, listeners: &[Listener]) -> Vec<Finding> {
+    let mut strangers: BTreeSet<Endpoint> =
         sets.iter().flat_map(|s| &s.seen.flows).filter(|f| foreign::is_misdirected(f)).map(|f| f.server()).collect();
+    // Those that were studied are judged already.
+    listeners.iter().filter(|l| l.foreign.is_some()).for_each(|l| _ = strangers.remove(&l.endpoint));
     let gathered = gather(sets, &strangers, names);
-    gathered.values().flatten().filter_map(|g| foreign::judge(&g.connection)).collect()
+    let misdirected = gathered.values().flatten().map(|g| &g.connection);
+    let misdirected = misdirected.filter(|c| c.observation.is_some_and(foreign::is_misdirected));
+    misdirected.filter_map(|c| foreign::judge(c, None)).collect()
 }
 
 /// Time, then where it is, then what: nothing of it depends on threads or hashes.

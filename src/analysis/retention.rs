@@ -92,9 +92,12 @@ impl Folder {
 /// What a connection is, as far as any rule looks at it; `None`: it has something of its own and is kept.
 pub(super) fn kind(o: &FlowObservation) -> Option<FoldKey> {
     let plain = o.gaps == 0 && o.overlap_count == 0 && o.outer.is_empty() && o.record.direction_known;
-    // Connections that several protocols read are kept: they are few, and the protocols look at different things.
-    let only = (0..).map(ProtocolSet::only).zip(DISSECTORS).find(|(place, _)| o.read_by == *place);
-    let print = only.filter(|_| plain)?.1.alike(o)?;
+    let readers = (0..).map(ProtocolSet::only).zip(DISSECTORS).filter(|(place, _)| o.read_by.contains(*place));
+    let mut print = None;
+    for (_, dissector) in readers.filter(|_| plain) {
+        print = Some(print.unwrap_or(0) ^ dissector.alike(o)?);
+    }
+    let print = print?;
     Some((o.server(), o.client().address, print))
 }
 

@@ -67,8 +67,6 @@ pub struct SetObservations {
     pub counters: ScanCounters,
     /// Packets that could not be read, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Packets that were read and hold no TCP segment, by kind.
-    pub not_tcp: BTreeMap<&'static str, u64>,
 }
 
 /// The engine of one set. Feed it packets in order of time, then [`SetScan::finish`].
@@ -209,6 +207,16 @@ impl SetScan {
         }
     }
 
+    /// Flows that were decoded to their end, so far.
+    pub(super) fn decoded(&self) -> &[FlowObservation] {
+        &self.flows.done
+    }
+
+    /// Flows that are being decoded.
+    pub(super) fn open_flows(&self) -> usize {
+        self.flows.tracked.len() - self.flows.free.len()
+    }
+
     /// The records so far.
     pub(super) fn records(&self) -> impl Iterator<Item = &FlowRecord> {
         self.flows.table.iter().map(|(_, r)| r)
@@ -269,7 +277,6 @@ impl SetScan {
             activity: flows.activity,
             counters: flows.counters,
             skipped: self.decoder.counters().skipped().into_iter().collect(),
-            not_tcp: self.decoder.counters().other().into_iter().filter(|(_, n)| *n > 0).collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Those who said nothing: SYN scans, connect-and-close; and scans as a whole.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::sets::Set;
 use crate::finding::{Finding, finding_id, short_hash};
@@ -10,6 +10,8 @@ use crate::protocol::seam::DistinctFlow;
 use crate::stream::{Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
 
+/// Ports or hosts from which on somebody who connects without a byte is a scanner.
+const MANY: u32 = 8;
 /// A connection without a byte, closed by its client within this many seconds.
 const BRIEF: f64 = 10.0;
 
@@ -36,10 +38,71 @@ fn quiet(r: &FlowRecord) -> Option<Quiet> {
     (closed.seconds_since(syn_ack) <= BRIEF).then_some(Quiet::ConnectAndClose)
 }
 
+/// Sources that connect to many places without a byte: more ports than any client has business with, or as many hosts without
+/// coming back as a health check would. Who listens itself is a node of the cluster, and none.
+pub(super) fn connectors(sets: &[Set]) -> BTreeSet<Address> {
+    let records = || sets.iter().flat_map(|s| &s.seen.records);
+    let knocks = |r: &&FlowRecord| r.syn.get().is_some() && (quiet(r).is_some() || r.refused());
+    let mut counts: HashMap<Address, u32> = HashMap::new();
+    for r in records().filter(knocks) {
+        *counts.entry(r.client().address).or_default() += 1;
+    }
+    counts.retain(|_, n| *n >= MANY);
+    for r in records().filter(|r| r.accepted()) {
+        counts.remove(&r.server().address);
+    }
+    let mut places: BTreeMap<Address, BTreeMap<Endpoint, u32>> = BTreeMap::new();
+    for r in records().filter(knocks).filter(|r| counts.contains_key(&r.client().address)) {
+        *places.entry(r.client().address).or_default().entry(r.server()).or_default() += 1;
+    }
+    let scans = |visited: &BTreeMap<Endpoint, u32>| {
+        let distinct = |f: fn(&Endpoint) -> u128| visited.keys().map(f).collect::<BTreeSet<_>>().len() as u32;
+        let ports = distinct(|e| u128::from(e.port));
+        let visits: u32 = visited.values().sum();
+        ports >= MANY || distinct(|e| e.address.0) >= MANY && visits < 3 * visited.len() as u32
+    };
+    places.into_iter().filter(|(_, visited)| scans(visited)).map(|(a, _)| a).collect()
+}
+
+/// Probes of nmap's that other programs send too: alone they name no tool.
+const COMMON: [&str; 10] = [
+    "DistCCD",
+    "GenericLines",
+    "GetRequest",
+    "HTTPOptions",
+    "Hello",
+    "Help",
+    "LDAPBindReq",
+    "Memcache",
+    "RTSPRequest",
+    "redis-server",
+];
+
+/// Takes the tool's name from what others send as well, where its source sent no other probe of that tool.
+pub(super) fn doubt_tools(findings: &mut [Finding]) {
+    let mut probes: BTreeMap<Address, BTreeSet<&'static str>> = BTreeMap::new();
+    for f in findings.iter() {
+        if let Some(probe) = f.stray.as_ref().and_then(|s| s.probe) {
+            probes.entry(f.source.address).or_default().insert(probe);
+        }
+    }
+    probes.retain(|_, sent| sent.len() == 1 && sent.iter().all(|p| COMMON.contains(p)));
+    for f in findings.iter_mut().filter(|f| probes.contains_key(&f.source.address)) {
+        let Some(stray) = &mut f.stray else { continue };
+        let Some(probe) = stray.probe.take() else { continue };
+        stray.tool = stray.tool.filter(|t| *t != "nmap");
+        f.explanation = f.explanation.replace(&format!(" (nmap's {probe} probe)"), "");
+    }
+}
+
 /// One finding for each source, listener and kind.
-pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>) -> Vec<Finding> {
+pub(super) fn findings(
+    listeners: &[Listener],
+    gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>,
+    connectors: &BTreeSet<Address>,
+) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
-    for listener in listeners {
+    for listener in listeners.iter().filter(|l| l.foreign.is_none()) {
         let mut by_source: BTreeMap<(Address, Quiet), Vec<&FlowRecord>> = BTreeMap::new();
         for g in gathered.get(&listener.endpoint).into_iter().flatten() {
             let r = g.connection.record;
@@ -51,6 +114,7 @@ pub(super) fn findings(listeners: &[Listener], gathered: &BTreeMap<Endpoint, Vec
             let Some(first) = records.first() else { continue };
             let rule = match kind {
                 Quiet::HalfOpen => "syn-scan",
+                Quiet::ConnectAndClose if connectors.contains(&first.client().address) => "connect-scan",
                 Quiet::ConnectAndClose => "connect-and-close",
             };
             let n = records.len();
@@ -78,6 +142,11 @@ fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
+/// Whether a finding is about a client that sent nothing.
+fn is_quiet(f: &Finding) -> bool {
+    matches!(f.rule, "syn-scan" | "connect-and-close" | "connect-scan")
+}
+
 /// Many connections from one source.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
@@ -101,15 +170,16 @@ impl Scan {
 }
 
 /// Sources of strays and of half-open connections, and all that they did.
-pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
-    let mut by_source: BTreeMap<Address, Vec<&Finding>> = BTreeMap::new();
-    // PyTorch of another release is no scanner.
-    let stray = |f: &&Finding| f.stray.is_some() && f.rule != "version-mismatch";
-    for f in findings.iter().filter(|f| stray(f) || f.rule == "syn-scan" || f.rule == "connect-and-close") {
+pub(super) fn scans(sets: &[Set], findings: &[Finding], connectors: &BTreeSet<Address>) -> Vec<Scan> {
+    let mut by_source: BTreeMap<Address, Vec<&Finding>> = connectors.iter().map(|a| (*a, Vec::new())).collect();
+    // PyTorch of another release is no scanner, nor is a service whose answers are no store's.
+    let stray = |f: &&Finding| f.stray.is_some() && !matches!(f.rule, "version-mismatch" | "foreign-server");
+    for f in findings.iter().filter(|f| stray(f) || is_quiet(f)) {
         by_source.entry(f.source.address).or_default().push(f);
     }
     // Who only connects and closes is a health check until it sends or probes something.
-    by_source.retain(|_, list| list.iter().any(|f| f.rule == "syn-scan" || f.stray.is_some()));
+    by_source
+        .retain(|a, list| connectors.contains(a) || list.iter().any(|f| f.rule == "syn-scan" || f.stray.is_some()));
     if by_source.is_empty() {
         return Vec::new();
     }
@@ -128,9 +198,14 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
     }
     // A source whose SYNs bear a tool's marks, whatever else it sends.
     let mut makers: BTreeMap<Address, Option<&'static str>> = BTreeMap::new();
+    // Sources that finished a handshake.
+    let mut finished: BTreeSet<Address> = BTreeSet::new();
     for r in sets.iter().flat_map(|s| &s.seen.records).filter(|r| by_source.contains_key(&r.client().address)) {
         let slot = makers.entry(r.client().address).or_default();
         *slot = slot.or(r.syn_maker.tool());
+        if quiet(r) == Some(Quiet::ConnectAndClose) {
+            finished.insert(r.client().address);
+        }
     }
     by_source
         .into_iter()
@@ -149,6 +224,7 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding]) -> Vec<Scan> {
                     (1, _, true) => "one connection",
                     (_, true, _) => "version scan",
                     (_, false, true) => "strays",
+                    (_, false, false) if finished.contains(&source) => "connect scan",
                     (_, false, false) => "SYN scan",
                 },
                 first,

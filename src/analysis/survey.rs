@@ -43,6 +43,11 @@ pub fn survey(paths: &[PathBuf], oom: &[Named]) -> Survey {
     found
 }
 
+/// What a text in an input directory would be read as; `None` for what is passed over, and for reports of our own.
+pub fn read_as(path: &std::path::Path) -> Option<&'static str> {
+    super::inputs::text_of_inputs(path)
+}
+
 /// The name that rotated files of one capture have in common: their directory, and the name without its digits and
 /// without what compression adds.
 pub fn capture_stem(path: &std::path::Path) -> (PathBuf, String) {

@@ -6,6 +6,7 @@
 mod block;
 mod buffer;
 mod error;
+mod filter;
 mod kind;
 mod limits;
 mod packet;
@@ -23,10 +24,11 @@ mod write;
 mod tests;
 
 pub use error::CaptureError;
-pub use kind::{CaptureFormat, Compression, Kind, SNIFF_LENGTH, Sniffed, sniff, sniff_path};
+pub use filter::PacketFilter;
+pub use kind::{Kind, SNIFF_LENGTH, sniff, sniff_path};
 pub use limits::Limits;
 pub use packet::{LinkType, Packet};
 pub use reader::Reader;
 pub use source::unpacked;
-pub use summary::{ByteOrder, FileLayout, Identity, Interface, Summary};
+pub use summary::Summary;
 pub use write::Writer;

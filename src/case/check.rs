@@ -104,6 +104,11 @@ impl Case {
             if damaged > 0 {
                 wrong.push(format!("{damaged} batches of segments cannot be unpacked"));
             }
+            let records: u64 = stored.sets.iter().map(|s| s.damaged).sum();
+            if records > 0 {
+                wrong.push(format!("{records} flow records are damaged"));
+            }
+            wrong.extend(stored.lost);
         }
         Ok(wrong)
     }

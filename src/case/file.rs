@@ -25,6 +25,38 @@ pub enum Mode {
 pub struct Case {
     pub(super) db: Connection,
     pub(super) path: PathBuf,
+    /// Where the case is read from, if not from its own place.
+    _copy: Option<PrivateCopy>,
+}
+
+/// A copy of a case and its journal that is removed with the value.
+#[derive(Debug)]
+struct PrivateCopy(PathBuf);
+
+impl Drop for PrivateCopy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl PrivateCopy {
+    fn of(case: &Path, journal: &Path) -> std::io::Result<(PrivateCopy, PathBuf)> {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let directory = std::env::temp_dir().join(format!("rdzvscope-case-{}-{now:x}", std::process::id()));
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&directory)?;
+        let copy = PrivateCopy(directory);
+        let (place, beside) = (copy.0.join("case.db"), copy.0.join("case.db-wal"));
+        std::fs::copy(case, &place)?;
+        std::fs::copy(journal, &beside)?;
+        Ok((copy, place))
+    }
+}
+
+/// Whether SQLite could not make or write the files that it wants beside a case.
+fn is_read_only(e: &CaseError) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
+    let CaseError::Sqlite { source, .. } = e else { return false };
+    matches!(source.sqlite_error_code(), Some(CannotOpen | ReadOnly))
 }
 
 impl Case {
@@ -42,11 +74,41 @@ impl Case {
             Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
             Mode::Write | Mode::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
         };
+        if mode == Mode::Create && !path.exists() {
+            // SQLite would let everybody read it; what it puts beside it gets the same permissions.
+            let made = crate::disk::private().create_new(true).open(path);
+            made.map_err(|source| CaseError::Io { path: path.to_owned(), doing: "cannot make the case", source })?;
+        }
         let failed = |doing| move |source| CaseError::Sqlite { path: path.to_owned(), doing, source };
         let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(failed("cannot open the case"))?;
-        let mut case = Case { db, path: path.to_owned() };
-        case.prepare(mode, there)?;
+        let mut case = Case { db, path: path.to_owned(), _copy: None };
+        match case.prepare(mode, there) {
+            Err(e) if mode == Mode::Read && is_read_only(&e) => Case::open_read_only(path),
+            prepared => prepared.map(|()| case),
+        }
+    }
+
+    /// Opens a case to be read where nothing can be written beside it: on a read-only file system, or in somebody else's
+    /// directory. Without a journal the file alone is the case; with one, a private copy of both is read.
+    fn open_read_only(path: &Path) -> Result<Case, CaseError> {
+        let failed = |source| CaseError::Sqlite { path: path.to_owned(), doing: "cannot open the case", source };
+        let mut journal = path.as_os_str().to_owned();
+        journal.push("-wal");
+        let journal = PathBuf::from(journal);
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let (db, copy) = if journal.metadata().is_ok_and(|m| m.len() > 0) {
+            let doing = "cannot copy the case, to be read with its journal";
+            let io = |source| CaseError::Io { path: path.to_owned(), doing, source };
+            let (copy, place) = PrivateCopy::of(path, &journal).map_err(io)?;
+            (Connection::open_with_flags(place, flags | OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?, Some(copy))
+        } else {
+            let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            let uri = format!("file:{escaped}?immutable=1");
+            (Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?, None)
+        };
+        let mut case = Case { db, path: path.to_owned(), _copy: copy };
+        case.prepare(Mode::Read, true)?;
         Ok(case)
     }
 
@@ -61,7 +123,7 @@ impl Case {
             doing: "cannot make a case",
             source,
         })?;
-        let mut case = Case { db, path };
+        let mut case = Case { db, path, _copy: None };
         case.prepare(Mode::Create, false)?;
         Ok(case)
     }
@@ -77,6 +139,11 @@ impl Case {
             return Err(CaseError::Newer { path: self.path.clone(), known: SCHEMA, found: schema });
         }
         if mode == Mode::Read {
+            if schema == 0 && id == 0 {
+                let what = "it holds nothing; what was written may stand in its -wal, which was not copied along \
+                            (rdzvscope case backup makes a whole copy)";
+                return Err(CaseError::Damaged { path: self.path.clone(), what: what.into() });
+            }
             if schema < SCHEMA {
                 return Err(CaseError::Older { path: self.path.clone(), known: SCHEMA, found: schema });
             }
@@ -94,6 +161,9 @@ impl Case {
                 self.copy_before_migration(schema)?;
             }
             self.migrate(schema, &MIGRATIONS)?;
+            // Whoever copies the file alone has its tables at least.
+            let settled = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            settled.map_err(self.failed("cannot write the case"))?;
         }
         Ok(())
     }
@@ -137,6 +207,8 @@ impl Case {
             let source = std::io::ErrorKind::AlreadyExists.into();
             return Err(CaseError::Io { path: to.to_owned(), doing: "cannot write a copy of the case", source });
         }
+        let made = crate::disk::private().create_new(true).open(to);
+        made.map_err(|source| CaseError::Io { path: to.to_owned(), doing: "cannot write a copy of the case", source })?;
         let name = to.to_string_lossy();
         self.db.execute("VACUUM INTO ?1", [&*name]).map_err(self.failed("cannot write a copy of the case"))?;
         Ok(())

@@ -105,9 +105,7 @@ impl Case {
         let captures = self.all(&format!("{CAPTURE} WHERE set_id=?1 ORDER BY first, id"), [key], capture_row)?;
         let rows: Vec<Vec<u8>> = self.all("SELECT data FROM flow WHERE set_id=?1", [key], |r| r.get(0))?;
         let records = rows.iter().filter_map(|r| record_of_row(r)).collect::<Vec<_>>();
-        if records.len() != rows.len() {
-            return Err(damaged("a flow record is none"));
-        }
+        let damaged_records = (rows.len() - records.len()) as u64;
         let blobs = |late: i64| {
             let sql = "SELECT data FROM segment WHERE set_id=?1 AND late=?2 ORDER BY id";
             self.all(sql, [key, late], |r| r.get::<_, Vec<u8>>(0))
@@ -127,6 +125,7 @@ impl Case {
             late: blobs(1)?,
             counters: counters_of(&counters),
             skipped,
+            damaged: damaged_records,
         })
     }
 
@@ -137,15 +136,15 @@ impl Case {
     pub fn load(&self) -> Result<Stored, CaseError> {
         let keys: Vec<i64> = self.all("SELECT id FROM capture_set ORDER BY id", [], |r| r.get(0))?;
         let sets = keys.into_iter().map(|k| self.load_set(k)).collect::<Result<Vec<_>, _>>()?;
-        let mut logs = Vec::new();
+        let (mut logs, mut lost) = (Vec::new(), Vec::new());
         for row in self.logs()? {
             let mut lines = Vec::new();
             let parts: Vec<Vec<u8>> =
                 self.all("SELECT data FROM log_part WHERE log_id=?1 ORDER BY id", [row.id], |r| r.get(0))?;
             for part in parts {
                 if !unpack_lines(&part, MAX_LOG_PART, &mut lines) {
-                    let what = format!("a part of the log {} cannot be unpacked", row.path);
-                    return Err(CaseError::Damaged { path: self.path.clone(), what });
+                    let path = crate::report::escape::clean(row.path.as_bytes(), 400);
+                    lost.push(format!("a part of the kept lines of {path} is damaged: what it held is lost"));
                 }
             }
             logs.push(StoredLog { path: PathBuf::from(row.path), host: row.host, from: None, lines });
@@ -153,7 +152,13 @@ impl Case {
         let hosts = self.all("SELECT path, content FROM hosts ORDER BY path", [], |r| {
             Ok((PathBuf::from(r.get::<_, String>(0)?), r.get(1)?))
         })?;
-        let mut stored = crate::evidence::gather(&self.evidence()?);
+        let mut facts = self.evidence()?;
+        let oversize = if self.evidence_is_weighed()? { Vec::new() } else { facts.oversize() };
+        facts.remove(&oversize);
+        let mut stored = crate::evidence::gather(facts);
+        let fix = format!("rdzvscope case compact {} removes it", self.path.display());
+        stored.lost.extend(oversize.iter().map(|o| format!("{o} ({fix})")));
+        stored.lost.append(&mut lost);
         stored.sets.extend(sets);
         stored.logs.extend(logs);
         stored.hosts.extend::<Vec<_>>(hosts);

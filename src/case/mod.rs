@@ -12,6 +12,7 @@ mod check;
 mod counter;
 mod error;
 mod file;
+mod flood;
 mod history;
 mod load;
 mod outbox;
@@ -24,13 +25,11 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Info, is_network_filesystem};
-pub use counter::{Counter, Labels, WithheldCount};
+pub use check::is_network_filesystem;
+pub use counter::{Counter, Labels};
 pub use error::CaseError;
 pub use file::{Case, Mode};
-pub use history::Sighting;
 pub use outbox::{Alert, Delivered, Withheld};
-pub use retention::{Limits, Pruned};
-pub use row::{CaptureRow, CaptureState, LogRow, SetRow};
-pub use ship::Shipment;
+pub use retention::Limits;
+pub use row::{CaptureRow, CaptureState, LogRow};
 pub(crate) use write::{new_set, save_batch, save_capture, save_late, save_log};

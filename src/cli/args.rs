@@ -102,6 +102,13 @@ pub(super) fn network(text: &str) -> Result<Network, String> {
     text.parse::<Network>().map_err(|e| e.to_string())
 }
 
+/// Permissions of files: three octal digits.
+pub(super) fn mode(text: &str) -> Result<u32, String> {
+    let digits = text.strip_prefix('0').filter(|t| t.len() == 3).unwrap_or(text);
+    let mode = u32::from_str_radix(digits, 8).ok().filter(|m| digits.len() == 3 && m & 0o600 == 0o600);
+    mode.ok_or_else(|| format!("permissions such as 600, 640 or 644 were required, {text:?} was there"))
+}
+
 /// An instant.
 pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
     parse_instant(text).map_err(|e| e.to_string())
@@ -116,7 +123,7 @@ pub(super) fn boots(text: &str) -> Result<Vec<(String, Timestamp)>, String> {
     if !path.is_file() {
         return Err(boot(text).err().unwrap_or_default());
     }
-    let held = std::fs::read(path).map_err(|e| format!("{text:?}: cannot read: {e}"))?;
+    let held = crate::disk::read_small(path, 16 << 20).map_err(|e| format!("{text:?}: cannot read: {e}"))?;
     let held = String::from_utf8_lossy(&held);
     let (facts, _) = crate::oom::read_facts(&held);
     let mut all: Vec<(String, Timestamp)> =

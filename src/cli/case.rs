@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::exit::Exit;
-use super::output::shown;
+use super::output::{complain, shown};
 use crate::case::{Case, Mode};
 use crate::watch::Lock;
 
@@ -69,7 +69,11 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
         What::Backup { case, to } => Case::open(&case, Mode::Read)?.backup(&to)?,
         What::Compact { case } => {
             let _lock = Lock::take(&case)?;
-            Case::open(&case, Mode::Write)?.compact()?;
+            let mut open = Case::open(&case, Mode::Write)?;
+            for removed in open.remove_oversize()? {
+                complain(&format!("{}: removed: {removed}", case.display()));
+            }
+            open.compact()?;
         }
         What::Info { case, json } => {
             let info = Case::open(&case, Mode::Read)?.info()?;

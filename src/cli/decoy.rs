@@ -1,6 +1,5 @@
 //! `rdzvscope decoy`: a listener that answers as a server of a given release would, and never allocates.
 
-use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -96,7 +95,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     let host = Host { memory: a.host_memory, overcommit: a.overcommit };
     let mut decoy = Decoy::new(parts, host, a.empty, a.mortal)?;
     if let Some(path) = &a.record {
-        let file = OpenOptions::new().write(true).create_new(true).open(path);
+        let file = crate::disk::private().create_new(true).open(path);
         let file = file.with_context(|| format!("{}: cannot create a new file", shown(path)))?;
         decoy.record(Recorder::new(Box::new(BufWriter::new(file)))?);
     }

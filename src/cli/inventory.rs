@@ -9,15 +9,17 @@ use super::output::shown;
 use super::site_facts::SiteFacts;
 use crate::analysis::{Options, analyze_stored};
 use crate::case::{Case, Mode};
+use crate::disk::{SMALL_FILE, read_small, require_regular_file};
 
 /// How a file of SQLite begins.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// The document of a report that was written with `--format json`, or that a case file gives.
 pub(super) fn load(path: &Path) -> anyhow::Result<Value> {
+    require_regular_file(path).with_context(|| format!("{}: cannot read", shown(path)))?;
     let head = head(path).with_context(|| format!("{}: cannot read", shown(path)))?;
     if head != SQLITE {
-        let text = std::fs::read(path).with_context(|| format!("{}: cannot read", shown(path)))?;
+        let text = read_small(path, SMALL_FILE).with_context(|| format!("{}: cannot read", shown(path)))?;
         return serde_json::from_slice(&text)
             .with_context(|| format!("{}: a report (JSON) or a case file was required", shown(path)));
     }

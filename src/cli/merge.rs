@@ -13,7 +13,8 @@ use super::output::{complain, shown};
 use super::report::Common;
 use super::site_facts::SiteFacts;
 use super::watch::{is_flagged, now, stop_flag};
-use crate::analysis::analyze_stored;
+use super::whose_word::accepted;
+use crate::analysis::{OriginSettings, analyze_stored};
 use crate::capture::unpacked;
 use crate::case::{Case, Limits, Mode};
 use crate::evidence::{FactSet, LineReader, gather, list_segments};
@@ -72,15 +73,19 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         all.take(path, true)?;
     }
     all.wrong.iter().for_each(|w| complain(w));
-    let mut stored = gather(&all.pile);
+    let whole = !a.common.window.is_any();
+    let facts = if whole && a.common.output.is_evidence() { all.pile.clone() } else { FactSet::default() };
+    let mut stored = gather(all.pile);
     a.common.add_hosts(&mut stored)?;
-    let setup = SiteFacts::of_evidence(&stored.setups)?.join(a.common.join.setup());
+    let (claimed, unused) = accepted(&stored.origins);
+    stored.notes.extend(unused);
+    let setup = claimed.join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
     let trouble = !all.wrong.is_empty();
     stored.notes.extend(all.wrong);
     stored.notes.extend(all.remarks);
-    let analysis = analyze_stored(&options, stored).analysis;
-    let facts = if a.common.output.is_evidence() { all.pile } else { FactSet::default() };
+    let mut analysis = analyze_stored(&options, stored).analysis;
+    a.common.window.keep(&mut analysis.report);
     a.common.finish(&analysis, &facts, trouble)
 }
 
@@ -96,7 +101,7 @@ impl Joined {
     /// Takes a case, a segment, a directory of these, or lines on standard input.
     fn take(&mut self, path: &Path, named: bool) -> anyhow::Result<()> {
         if path == Path::new("-") {
-            return self.lines("standard input", std::io::stdin().lock());
+            return self.lines(LineReader::new("standard input"), std::io::stdin().lock());
         }
         let failed = |e: std::io::Error| anyhow::anyhow!("{}: cannot read: {e}", path.display());
         if path.is_dir() {
@@ -124,16 +129,21 @@ impl Joined {
             Ok(_) => {}
         }
         if head == *b"SQLite format 3\0" {
-            self.pile.join(Case::open(path, Mode::Read)?.pile()?);
+            let mut facts = Case::open(path, Mode::Read)?.pile()?;
+            let oversize = facts.oversize();
+            facts.remove(&oversize);
+            self.wrong.extend(oversize.iter().map(|o| format!("{}: {o}", shown(path))));
+            self.pile.join(facts);
             return Ok(());
         }
+        let size = std::fs::metadata(path).map_err(failed)?.len();
         let input = BufReader::new(unpacked(path, &crate::capture::Limits::default()).map_err(failed)?);
-        self.lines(&path.to_string_lossy(), input)
+        self.lines(LineReader::new(&path.to_string_lossy()).of_size(size), input)
     }
 
-    fn lines(&mut self, name: &str, mut input: impl std::io::BufRead) -> anyhow::Result<()> {
-        let reader = LineReader::new(name).read(&mut input)?;
-        self.pile.join(reader.pile);
+    fn lines(&mut self, reader: LineReader, mut input: impl std::io::BufRead) -> anyhow::Result<()> {
+        let reader = reader.read(&mut input)?;
+        self.pile.join(reader.facts);
         self.wrong.extend(reader.wrong);
         self.remarks.extend(reader.remarks);
         Ok(())
@@ -142,20 +152,30 @@ impl Joined {
 
 /// Takes evidence as it arrives.
 fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    if a.alerts.alert_test {
+        return a.alerts.test();
+    }
     let _lock = Lock::take(path)?;
     let mut case = Case::open(path, Mode::Create)?;
+    if !case.evidence_is_weighed()? {
+        for removed in case.remove_oversize()? {
+            complain(&format!("{}: removed: {removed}", path.display()));
+        }
+    }
     for list in &a.common.join.clocks.hosts {
-        let content = std::fs::read(list).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", list.display()))?;
+        let content = super::report::list(list)?;
         case.save_hosts(list, &content)?;
     }
     let own = SiteFacts::of_case(&case)?.join(a.common.join.setup());
     own.keep(&case)?;
-    let options = |setups: &[String]| {
-        let setup = SiteFacts::of_evidence(setups).map(|s| s.join(own.clone()));
-        setup.and_then(|s| a.common.join.options(&s, arguments)).map_err(|e| format!("{e:#}"))
+    let options = |origins: &[OriginSettings]| {
+        let (claimed, unused) = accepted(origins);
+        let options = a.common.join.options(&claimed.join(own.clone()), arguments);
+        options.map(|o| (o, unused)).map_err(|e| format!("{e:#}"))
     };
     options(&[]).map_err(anyhow::Error::msg)?;
     let alerting = a.alerts.alerting(Severity::Critical)?;
+    let alerting_any = alerting.alerts.is_any();
     let mut metrics = Metrics::begin(&alerting, &case)?;
     let limits = Limits { age: a.keep, size: a.case_max };
     let mut central = Central::new(case, a.follow.clone(), (alerting.alerts, alerting.on), limits);
@@ -181,7 +201,8 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
         if a.once {
             let report = pass.analysis.as_ref().map(|a| &a.report);
             let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| is_flagged(t, r, a.common.status.fail_on)));
-            return Ok(Exit::of(flagged, pass.trouble, false, false, false));
+            let waiting = alerting_any && central.case().undelivered()? > 0;
+            return Ok(Exit::of(flagged || waiting, pass.trouble, false, false, false));
         }
         said = wrong;
         let rest = Duration::from_secs_f64(a.interval).max(begun.elapsed().saturating_mul(4));

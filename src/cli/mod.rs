@@ -22,6 +22,7 @@ mod oom;
 mod output;
 mod policy;
 mod prescan;
+mod protect;
 mod redact;
 mod report;
 mod select;
@@ -29,8 +30,11 @@ mod site_facts;
 mod stdin_file;
 mod stop;
 mod streams;
+mod terminal;
 mod version;
 mod watch;
+mod whose_word;
+mod window;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -55,6 +59,9 @@ declared lengths, counts or query types are malformed, and joins them to per-hos
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Permissions of files that hold observations, in octal; a directory lets in whoever may read its files
+    #[arg(long, global = true, value_name = "MODE", default_value = "600", value_parser = args::mode, hide_short_help = true)]
+    mode: u32,
 }
 
 #[derive(Subcommand, Debug)]
@@ -101,11 +108,18 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         };
     }
     let mut command = command();
+    let arguments = hint::with_command(&command, arguments);
     let parsed = command.try_get_matches_from_mut(&arguments);
-    let cli = match parsed.and_then(|m| Cli::from_arg_matches(&m)).map_err(|e| e.format(&mut command)) {
-        Ok(cli) => cli,
+    let parsed = parsed.and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
+    let (cli, matches) = match parsed.map_err(|e| e.format(&mut command)) {
+        Ok(parsed) => parsed,
         Err(e) => return refuse(&e, &arguments),
     };
+    crate::disk::set_mode(cli.mode);
+    if let Err(e) = protect::check(&command, &matches) {
+        output::complain(&e.to_string());
+        return Exit::Trouble.into();
+    }
     let result = match cli.command {
         Command::Analyze(a) => analyze::run(*a, &arguments),
         Command::Messages(a) => messages::run(a),
@@ -145,18 +159,11 @@ fn refuse(e: &clap::Error, arguments: &[OsString]) -> ExitCode {
             let _ = e.print();
             Exit::Clean.into()
         }
-        ErrorKind::InvalidSubcommand => {
-            let first = arguments.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
-            if std::path::Path::new(&first).exists() {
-                let shown = crate::report::escape::clean(first.as_bytes(), 200);
-                output::complain(&format!("{shown} is a path, not a command; did you mean: rdzvscope analyze {shown}"));
-            } else {
-                output::complain_clap(e);
-            }
-            Exit::Trouble.into()
-        }
         _ => {
             output::complain_clap(e);
+            if let Some(hint) = hint::of_foreign_flag(e) {
+                output::complain(hint);
+            }
             let example = hint::example(arguments).filter(|_| e.kind() == ErrorKind::MissingRequiredArgument);
             if let Some(example) = example {
                 output::complain(&format!("for example: {example}"));

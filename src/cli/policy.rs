@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::exit::Exit;
-use super::output::{complain, shown};
+use super::output::{Sink, complain, shown};
 use crate::net::{Address, Network};
 use crate::policy::{Coverage, PolicyError, Product, Scope, nets};
 use crate::prescan::{Fleet, ProbeFile};
@@ -17,7 +17,7 @@ use crate::prescan::{Fleet, ProbeFile};
 const MAX_POLICY: u64 = 16 << 20;
 
 /// What is tried: a policy is about the fleet, whatever is scanned.
-const TRIAL: [&str; 6] = ["probes", "profile", "payload", "capture", "behaviour", "write_probes"];
+const TRIAL: [&str; 7] = ["probes", "command", "profile", "payload", "capture", "behaviour", "write_probes"];
 
 /// Flags of `prescan` about policies.
 #[derive(clap::Args, Debug)]
@@ -90,7 +90,9 @@ impl PolicyArgs {
             let text = product.write(scope)?;
             match output {
                 Some(path) => {
-                    std::fs::write(path, text).with_context(|| format!("{}: cannot write", shown(path)))?;
+                    let (mut file, _) = Sink::new(Some(path), Default::default())?;
+                    let written = file.write_all(text.as_bytes()).and_then(|()| file.finish());
+                    written.with_context(|| format!("{}: cannot write", shown(path)))?;
                 }
                 None => io::stdout().lock().write_all(text.as_bytes())?,
             }

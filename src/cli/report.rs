@@ -1,42 +1,52 @@
 //! `rdzvscope report`: reports from a case file.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::args;
+use anyhow::Context;
+
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
-use super::output::OutputArgs;
+use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
+use super::whose_word::accepted;
+use super::window::WindowArgs;
 use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
+use crate::disk::{SMALL_FILE, read_small};
 use crate::evidence::FactSet;
 use crate::report::model::Report;
-use crate::time::Timestamp;
 
 /// Arguments of `report`.
 #[derive(clap::Args, Debug)]
 #[command(
     about = "Any report from a case file",
     after_help = "Examples:
-  rdzvscope report --case case.db
+  rdzvscope report case.db
   rdzvscope report --case case.db --since 2026-11-29T00:00:00Z --format html -o night.html
 
 Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
 pub(super) struct Args {
     /// The case file
+    #[arg(value_name = "CASE", required_unless_present = "case", conflicts_with = "case")]
+    file: Option<PathBuf>,
+    /// The same
     #[arg(long, value_name = "FILE")]
-    case: PathBuf,
-    /// Only what happened at this time or later
-    #[arg(long, value_name = "TIME", value_parser = args::instant)]
-    since: Option<Timestamp>,
+    case: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
 
+/// The content of a hosts list.
+pub(super) fn list(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_small(path, SMALL_FILE).with_context(|| format!("{}: cannot read", shown(path)))
+}
+
 #[derive(clap::Args, Debug)]
 pub(super) struct Common {
+    #[command(flatten)]
+    pub(super) window: WindowArgs,
     #[command(flatten)]
     pub(super) status: StatusArgs,
     #[command(flatten)]
@@ -47,19 +57,23 @@ pub(super) struct Common {
 
 /// Runs `report`.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
-    let case = Case::open(&a.case, Mode::Read)?;
+    let path = a.case.or(a.file).context("a case file was required")?;
+    let case = Case::open(&path, Mode::Read)?;
     let mut stored = case.load()?;
-    let setup = SiteFacts::of_evidence(&stored.setups)?.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
+    let (claimed, unused) = accepted(&stored.origins);
+    stored.notes.extend(unused);
+    let setup = claimed.join(SiteFacts::of_case(&case)?).join(a.common.join.setup());
     let options = a.common.join.options(&setup, arguments)?;
     a.common.add_hosts(&mut stored)?;
     let mut analysis = analyze_stored(&options, stored).analysis;
-    if let Some(since) = a.since {
-        keep_since(&mut analysis.report, since);
-    }
-    tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
+    a.common.window.keep(&mut analysis.report);
+    tell_of_withheld(std::slice::from_ref(&path), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
-    let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
-    a.common.finish(&analysis, &facts, false)
+    let whole = !a.common.window.is_any();
+    let facts = if whole && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
+    let exit = a.common.finish(&analysis, &facts, false)?;
+    // A case is the only copy of what it holds: what is lost of it is no input that somebody can give again.
+    Ok(if analysis.lost.is_empty() { exit } else { Exit::Trouble })
 }
 
 /// What was no alert stands in the report all the same: it says so.
@@ -95,7 +109,7 @@ impl Common {
     /// Adds the lists that `--hosts` names.
     pub(super) fn add_hosts(&self, stored: &mut Stored) -> anyhow::Result<()> {
         for path in &self.join.clocks.hosts {
-            let content = std::fs::read(path).map_err(|e| anyhow::anyhow!("{}: cannot read: {e}", path.display()))?;
+            let content = list(path)?;
             stored.hosts.push((path.clone(), content));
         }
         stored.hosts.sort();
@@ -105,22 +119,7 @@ impl Common {
     /// Writes the report; the exit status.
     pub(super) fn finish(&self, analysis: &Analysis, facts: &FactSet, trouble: bool) -> anyhow::Result<Exit> {
         self.output.write_with(&analysis.report, facts, self.output.redact.veil()?.as_ref())?;
+        analysis.lost.iter().for_each(|lost| complain(lost));
         Ok(self.status.exit(&analysis.report, trouble || analysis.trouble, false, false))
     }
-}
-
-/// Leaves out what happened earlier, but for what an incident that is told rests on.
-fn keep_since(report: &mut Report, since: Timestamp) {
-    report.incidents.retain(|i| i.end.or(i.start).is_none_or(|t| t >= since));
-    let hosts = || report.incidents.iter().flat_map(|i| &i.hosts);
-    let triggers: std::collections::BTreeSet<String> = hosts().filter_map(|h| h.trigger.clone()).collect();
-    let kills: std::collections::BTreeSet<String> = hosts().filter_map(|h| h.oom_event.clone()).collect();
-    report.findings.retain(|f| f.time.is_none_or(|t| t >= since) || triggers.contains(&f.id));
-    report.oom_events.retain(|e| e.time.is_none_or(|t| t >= since) || kills.contains(&e.id));
-    let findings: std::collections::BTreeSet<&str> = report.findings.iter().map(|f| f.id.as_str()).collect();
-    for s in &mut report.scans {
-        s.findings.retain(|f| findings.contains(f.as_str()));
-    }
-    report.scans.retain(|s| s.last.is_none_or(|t| t >= since));
-    report.notes.push(format!("what happened before {since} is left out (--since)"));
 }

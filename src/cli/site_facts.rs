@@ -45,17 +45,6 @@ impl SiteFacts {
         Ok(serde_json::to_string(self)?)
     }
 
-    /// What evidence says of the flags of those who gathered it, joined whatever their order.
-    pub(super) fn of_evidence(texts: &[String]) -> anyhow::Result<SiteFacts> {
-        let mut sorted: Vec<&String> = texts.iter().collect();
-        sorted.sort();
-        sorted.into_iter().try_fold(SiteFacts::default(), |all, text| {
-            let one: SiteFacts =
-                serde_json::from_str(text).context("what the evidence says of its flags is damaged")?;
-            Ok(all.join(one))
-        })
-    }
-
     /// The flags that mean these options. What is as it is without any flag is left out.
     pub(super) fn of_options(o: &Options) -> SiteFacts {
         fn of<T: std::fmt::Display>(host: Option<&str>, value: T) -> String {

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::exit::Exit;
-use super::output::shown;
+use super::output::{Sink, shown};
 use super::select::{SelectArgs, Selected};
 use crate::analysis::{Totals, walk};
 use crate::flows::{Align, Columns, Files, FlowSummary, Follow, FollowFormat, Streams};
@@ -47,8 +47,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "WHICH", value_enum, default_value = "both", requires = "follow")]
     direction: Which,
     /// FollowFormat of the list
-    #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
-    format: Format,
+    #[arg(long, value_enum, value_name = "FORM")]
+    format: Option<Format>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -89,17 +89,19 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
         Some(directory) => Some(Index::create(directory)?),
         None => None,
     };
-    let mut list = List::new(a.format, out);
+    let mut list = List::new(a.select.form(a.format).unwrap_or(Format::Table), out);
+    let mut listed = 0;
     let mut written: anyhow::Result<()> = Ok(());
     let sink = |mut flow: FlowSummary| {
         if let Some(veil) = &selected.veil {
             flow.redact(veil);
         }
+        listed += 1;
         written = list.flow(&selected, &flow).map_err(Into::into);
         if let (Ok(()), Some(index)) = (&written, &mut index) {
             written = index.flow(&flow);
         }
-        written.is_ok()
+        written.is_ok() && !a.select.enough(listed)
     };
     let mut visitor = Streams::new(&selected.known, &selected.selection, files.as_mut(), sink);
     let totals = walk(&selected.known, &selected.options.ports, selected.options.memory, &mut visitor);
@@ -115,7 +117,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     Ok(Exit::of(false, selected.known.trouble, selected.known.nothing_read, false, false))
 }
 
-fn follow(a: &Args, selected: &Selected, number: u64, out: Box<dyn Write>, terminal: bool) -> anyhow::Result<Exit> {
+fn follow(a: &Args, selected: &Selected, number: u64, out: Sink, terminal: bool) -> anyhow::Result<Exit> {
     let form = match a.form {
         Shape::Text => FollowFormat::Text,
         Shape::Hex => FollowFormat::Hex,
@@ -131,21 +133,22 @@ fn follow(a: &Args, selected: &Selected, number: u64, out: Box<dyn Write>, termi
     };
     let mut visitor = Follow::new(&selected.known, number, form, only, out);
     let totals = walk(&selected.known, &selected.options.ports, selected.options.memory, &mut visitor);
-    if !visitor.finish()? {
+    let Some(out) = visitor.finish()? else {
         anyhow::bail!(
             "--follow {number}: there is no such flow; there are {} (streams --all lists them)",
             totals.flows
         );
-    }
+    };
+    out.finish()?;
     selected.complain(&totals);
     Ok(Exit::of(false, selected.known.trouble, selected.known.nothing_read, false, false))
 }
 
 /// The list of flows in one of its forms, written as flows end.
 enum List {
-    Table(Columns<Box<dyn Write>>),
-    Lines(Box<dyn Write>),
-    Document(Box<dyn Write>, bool),
+    Table(Columns<Sink>),
+    Lines(Sink),
+    Document(Sink, bool),
 }
 
 /// How flows are listed.
@@ -160,7 +163,7 @@ enum Format {
 }
 
 impl List {
-    fn new(format: Format, out: Box<dyn Write>) -> List {
+    fn new(format: Format, out: Sink) -> List {
         const HEADS: [(&str, Align); 8] = [
             ("N", Align::Right),
             ("CLIENT", Align::Left),
@@ -195,8 +198,8 @@ impl List {
 
     fn finish(self, selected: &Selected, totals: &Totals) -> io::Result<()> {
         match self {
-            List::Table(table) => table.finish()?.flush(),
-            List::Lines(mut out) => out.flush(),
+            List::Table(table) => table.finish()?.finish(),
+            List::Lines(out) => out.finish(),
             List::Document(mut out, begun) => {
                 let before = if begun { "" } else { LIST };
                 let totals = json!({
@@ -208,14 +211,14 @@ impl List {
                 });
                 let captures = json!(selected.known.labels);
                 writeln!(out, "{before}\n],\"captures\":{captures},\"totals\":{totals}}}")?;
-                out.flush()
+                out.finish()
             }
         }
     }
 }
 
 fn json_line(value: &impl serde::Serialize) -> io::Result<String> {
-    serde_json::to_string(value).map_err(io::Error::other)
+    serde_json::to_string(value).map(escape::json).map_err(io::Error::other)
 }
 
 /// Columns that an endpoint gets; longer ones stand below.
@@ -258,7 +261,7 @@ struct Index {
 impl Index {
     fn create(directory: &Path) -> anyhow::Result<Index> {
         let path = directory.join("index.json");
-        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+        let file = crate::disk::private().create_new(true).open(&path);
         let file = file.with_context(|| format!("{}: cannot create", shown(&path)))?;
         Ok(Index { path, out: io::BufWriter::new(file), begun: false })
     }

@@ -1,5 +1,6 @@
 //! A server model behind one listener: what comes in is handed to it, what it does comes out as [`ActorOutput`]s.
 
+use super::door::Door;
 use super::listener::Bootstrap;
 use super::listener_role::ListenerRole;
 use crate::prescan::{Host, Kind};
@@ -41,6 +42,7 @@ pub(super) enum ActorOutput {
 pub(super) enum Actor {
     Store { server: Server, store: Box<Store> },
     Bootstrap(Box<Bootstrap>),
+    Door(Door),
 }
 
 impl Actor {
@@ -52,6 +54,7 @@ impl Actor {
                 Actor::Store { server: server.on(host.policy()), store: Box::new(store) }
             }
             Kind::Nccl(role, version) => Actor::Bootstrap(Box::new(Bootstrap::new(role, version))),
+            Kind::Door(door) => Actor::Door(Door::new(super::door::Kind::of(door))),
         }
     }
 
@@ -62,6 +65,7 @@ impl Actor {
                 Vec::new()
             }
             Actor::Bootstrap(b) => b.open(id),
+            Actor::Door(d) => d.open(id),
         }
     }
 
@@ -69,6 +73,7 @@ impl Actor {
         match self {
             Actor::Store { server, store } => deeds(step(server, store, ConnectionId(id), bytes)),
             Actor::Bootstrap(b) => b.bytes(id, bytes),
+            Actor::Door(d) => d.bytes(id, bytes),
         }
     }
 
@@ -77,6 +82,7 @@ impl Actor {
         match self {
             Actor::Store { server, store } => deeds(hang_up(server, store, ConnectionId(id))),
             Actor::Bootstrap(b) => b.close(id),
+            Actor::Door(d) => d.close(id),
         }
     }
 
@@ -85,6 +91,7 @@ impl Actor {
         match self {
             Actor::Store { store, .. } => store.blocked_by().is_some_and(|c| c.0 != id),
             Actor::Bootstrap(b) => b.held_by_another(id),
+            Actor::Door(_) => false,
         }
     }
 }

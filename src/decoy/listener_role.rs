@@ -10,7 +10,7 @@ use crate::protocol::tcpstore::server::Backend;
 pub enum PartError {
     /// Another form.
     #[error(
-        "a part such as tcpstore:1.13, tcpstore:2.4/libuv, nccl-root:2.26 (nccl-reply, -ring, -peer, -proxy, -net, -ras) was required, \
+        "a part such as tcpstore:1.13, tcpstore:2.4/libuv, nccl-root:2.26 (nccl-reply, -ring, -peer, -proxy, -net, -ras), gloo:2.4, tensorpipe:1.13 was required, \
 {0:?} was there"
     )]
     Form(String),
@@ -51,6 +51,19 @@ impl ListenerRole {
                 fleet.stores(&named, Some(backend), &[]).map_err(|_| PartError::Backend(version.to_owned()))?;
                 format!("tcpstore:{version}/{}", backend.name())
             }
+            "gloo" | "tensorpipe" => {
+                // Of Gloo the class of PyTorch 2.1 to 2.7, of TensorPipe what was measured.
+                let release = version.strip_prefix("2.").and_then(|v| v.split('.').next()?.parse::<u8>().ok());
+                let asked = match (kind, release) {
+                    ("gloo", Some(1..=7)) => "gloo:2.4",
+                    ("tensorpipe", _) => text,
+                    _ => return Err(bad()),
+                };
+                let measured = prescan::doors::node(asked).map_err(|_| bad())?;
+                let (door, _) = measured.first().ok_or_else(bad)?;
+                fleet.doors(&[(door, version.to_owned())]);
+                text.to_owned()
+            }
             _ => {
                 let role = kind.strip_prefix("nccl-").filter(|r| !r.is_empty()).ok_or_else(bad)?;
                 if version.contains(',') || version == "all" {
@@ -68,7 +81,7 @@ impl ListenerRole {
     pub(super) fn role(&self) -> Option<Role> {
         match self.target.kind {
             Kind::Nccl(role, _) => Some(role),
-            Kind::Store(_) => None,
+            Kind::Store(_) | Kind::Door(_) => None,
         }
     }
 }
@@ -84,6 +97,8 @@ mod tests {
         assert_eq!(name("tcpstore:2.4").unwrap(), "tcpstore:2.4/libuv");
         assert_eq!(name("tcpstore:2.15.0/poll").unwrap(), "tcpstore:2.15.0/poll");
         assert_eq!(name("nccl-root:2.26").unwrap(), "nccl-root:2.26");
+        assert_eq!(name("gloo:2.4").unwrap(), "gloo:2.4");
+        assert_eq!(name("tensorpipe:1.13").unwrap(), "tensorpipe:1.13");
         assert_eq!(name("tcpstore:1.13/libuv"), Err(PartError::Backend("1.13".into())));
         for bad in [
             "",
@@ -95,6 +110,9 @@ mod tests {
             "nccl-root:1,2",
             "tcpstore:2.4/x",
             "nccl-ras:2.18",
+            "gloo:1.13",
+            "gloo:2.15",
+            "tensorpipe:2.0",
         ] {
             assert!(matches!(name(bad), Err(PartError::Form(_))), "{bad}");
         }

@@ -5,6 +5,7 @@
 //! what the real server would have done. Connections, memory and time are bounded, whoever connects.
 
 mod actor;
+mod door;
 mod entry;
 mod link;
 mod listener;
@@ -12,7 +13,7 @@ mod listener_role;
 mod record;
 mod serve;
 
-pub use entry::{Ended, Entry, Summary};
-pub use listener_role::{ListenerRole, PartError};
+pub use entry::{Entry, Summary};
+pub use listener_role::ListenerRole;
 pub use record::Recorder;
-pub use serve::{Bounds, Decoy, DecoyError};
+pub use serve::{Bounds, Decoy};

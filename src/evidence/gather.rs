@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::facts::{Entry, FactSet, Kind, hosts_of, numbers_of};
-use crate::analysis::{Stored, StoredCapture, StoredLog, StoredSet, counters_of};
+use crate::analysis::{OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, counters_of};
 use crate::capture::Summary;
+use crate::names::short;
 use crate::net::{Address, Endpoint};
 use crate::report::escape::clean;
 
@@ -25,14 +26,14 @@ pub(crate) const COUNTERS: [&str; 6] =
 type Pieces = BTreeMap<u64, Vec<u8>>;
 
 /// Puts a pile together. Sets are numbered anew, in order of origin and number.
-pub fn gather(pile: &FactSet) -> Stored {
+pub fn gather(facts: FactSet) -> Stored {
     let mut gathered = Stored::default();
-    let mut entries = pile.entries.iter().peekable();
+    let mut entries = facts.entries.into_iter().peekable();
     while let Some(((origin, _, _), _)) = entries.peek() {
         let origin = origin.clone();
-        let mut own: BTreeMap<Kind, Vec<(&str, &Entry)>> = BTreeMap::new();
+        let mut own: BTreeMap<Kind, Vec<(String, Entry)>> = BTreeMap::new();
         while let Some(((_, kind, key), entry)) = entries.next_if(|((o, _, _), _)| *o == origin) {
-            own.entry(*kind).or_default().push((key, entry));
+            own.entry(kind).or_default().push((key, entry));
         }
         One { origin: &origin, own, out: &mut gathered }.gather();
     }
@@ -40,8 +41,8 @@ pub fn gather(pile: &FactSet) -> Stored {
         // No number that a set of a case has: its captures lie elsewhere, and cannot be read again.
         set.key = -1 - i as i64;
     }
-    gathered.setups.sort();
-    gathered.setups.dedup();
+    gathered.origins.sort();
+    gathered.claimed_hosts.sort();
     gathered.hosts.sort();
     gathered
 }
@@ -49,13 +50,13 @@ pub fn gather(pile: &FactSet) -> Stored {
 /// The facts of one origin.
 struct One<'a> {
     origin: &'a str,
-    own: BTreeMap<Kind, Vec<(&'a str, &'a Entry)>>,
+    own: BTreeMap<Kind, Vec<(String, Entry)>>,
     out: &'a mut Stored,
 }
 
 impl One<'_> {
     fn of(&self, kind: Kind) -> impl Iterator<Item = (&str, &Entry)> {
-        self.own.get(&kind).into_iter().flatten().copied()
+        self.own.get(&kind).into_iter().flatten().map(|(key, entry)| (key.as_str(), entry))
     }
 
     fn object(&self, kind: Kind) -> Option<Map<String, Value>> {
@@ -68,6 +69,7 @@ impl One<'_> {
         let host = text(self.object(Kind::Origin), "host").map(|h| clean(h.as_bytes(), 255));
         let machine = text(self.object(Kind::Machine), "host").map(|h| clean(h.as_bytes(), 255));
         let label = host.clone().or_else(|| machine.clone());
+        let machine_name = machine.clone();
         if let Some(name) = machine {
             let addresses = self.object(Kind::Machine).and_then(|o| o.get("addresses").cloned());
             let addresses = addresses.as_ref().and_then(Value::as_array).into_iter().flatten();
@@ -75,8 +77,14 @@ impl One<'_> {
             let machine = (name, addresses.filter_map(address).collect());
             self.out.machines.push(machine);
         }
-        let setup = self.object(Kind::SiteFacts).and_then(|o| Some(o.get("setup")?.to_string()));
-        self.out.setups.extend(setup);
+        let settings = self.object(Kind::SiteFacts).and_then(|o| Some(o.get("setup")?.to_string()));
+        let names: BTreeSet<String> = host.iter().chain(&machine_name).map(|n| short(n)).collect();
+        let observes = names.is_empty() && [Kind::Capture, Kind::Log].iter().all(|k| self.of(*k).next().is_none());
+        if settings.is_some() || !observes {
+            let paths = [Kind::Capture, Kind::Log].iter().flat_map(|k| self.of(*k)).filter_map(path_of).collect();
+            let label = label.clone().unwrap_or_else(|| self.origin.to_string());
+            self.out.origins.push(OriginSettings { label, names, paths, settings });
+        }
         let missing = self.missing(label.as_deref());
         self.out.notes.extend(missing);
         let refused: Vec<(String, String)> = self
@@ -92,7 +100,8 @@ impl One<'_> {
         let (hosts, broken) = self.hosts();
         self.out.sets.extend(sets);
         self.out.logs.extend(logs);
-        self.out.hosts.extend(hosts);
+        let whose = label.unwrap_or_else(|| self.origin.to_string());
+        self.out.claimed_hosts.extend(hosts.into_iter().map(|(path, text)| (whose.clone(), path, text)));
         self.out.damaged += damaged + torn + broken;
     }
 
@@ -121,14 +130,14 @@ impl One<'_> {
 
     /// Blobs of a kind, put together from their parts: the first numbers of their keys, without part and parts. Besides,
     /// how many lack a part.
-    fn blobs(&self, kind: Kind) -> (BTreeMap<Vec<u64>, Vec<u8>>, u64) {
+    fn blobs(&mut self, kind: Kind) -> (BTreeMap<Vec<u64>, Vec<u8>>, u64) {
         let mut all: BTreeMap<Vec<u64>, (u64, Pieces)> = BTreeMap::new();
-        for (key, entry) in self.of(kind) {
-            let Some(mut numbers) = numbers_of(key) else { continue };
+        for (key, entry) in self.own.remove(&kind).unwrap_or_default() {
+            let Some(mut numbers) = numbers_of(&key) else { continue };
             let (Some(parts), Some(part)) = (numbers.pop(), numbers.pop()) else { continue };
             let place = all.entry(numbers).or_default();
             place.0 = parts;
-            place.1.insert(part, entry.data.clone());
+            place.1.insert(part, entry.data);
         }
         let mut torn = 0;
         let mut whole = BTreeMap::new();
@@ -142,7 +151,7 @@ impl One<'_> {
         (whole, torn)
     }
 
-    fn sets(&self, host: Option<&str>, label: Option<&str>) -> (Vec<StoredSet>, u64) {
+    fn sets(&mut self, host: Option<&str>, label: Option<&str>) -> (Vec<StoredSet>, u64) {
         let mut sets: BTreeMap<u64, StoredSet> = BTreeMap::new();
         let mut damaged = 0;
         for (key, entry) in self.of(Kind::Set) {
@@ -169,9 +178,9 @@ impl One<'_> {
                 error: text("error").map(str::to_string),
             });
         }
-        for (key, entry) in self.of(Kind::Flow) {
-            let number = numbers_of(key).and_then(|n| n.first().copied());
-            match (number, FactSet::record(entry)) {
+        for (key, entry) in self.own.remove(&Kind::Flow).unwrap_or_default() {
+            let number = numbers_of(&key).and_then(|n| n.first().copied());
+            match (number, FactSet::record(&entry)) {
                 (Some(number), Some(record)) => sets.entry(number).or_default().records.push(record),
                 _ => damaged += 1,
             }
@@ -191,7 +200,7 @@ impl One<'_> {
         (sets.into_values().filter(|s| !s.captures.is_empty()).collect(), damaged + torn)
     }
 
-    fn logs(&self, host: Option<&str>) -> (Vec<StoredLog>, u64) {
+    fn logs(&mut self, host: Option<&str>) -> (Vec<StoredLog>, u64) {
         let mut logs: BTreeMap<u64, StoredLog> = BTreeMap::new();
         for (key, entry) in self.of(Kind::Log) {
             let Some(number) = numbers_of(key).and_then(|n| n.first().copied()) else { continue };
@@ -237,6 +246,12 @@ impl One<'_> {
         }
         (all, damaged)
     }
+}
+
+/// The path in a fact of a capture or a log.
+fn path_of((_, entry): (&str, &Entry)) -> Option<PathBuf> {
+    let body: Map<String, Value> = serde_json::from_slice(&entry.data).ok()?;
+    Some(PathBuf::from(body.get("path")?.as_str()?))
 }
 
 fn endpoint(text: &str) -> Option<Endpoint> {

@@ -74,7 +74,8 @@ impl<W: Write> Lines<'_, W> {
         let rest = body.strip_prefix('{').unwrap_or(&body);
         let comma = if rest == "}" { "" } else { "," };
         self.count += 1;
-        writeln!(self.out, "{{\"type\":\"{kind}\",\"origin\":{}{comma}{rest}", Value::from(self.origin))
+        let line = format!("{{\"type\":\"{kind}\",\"origin\":{}{comma}{rest}", Value::from(self.origin));
+        writeln!(self.out, "{}", crate::report::escape::json(line))
     }
 
     fn flows(&mut self, flows: Option<(u64, Option<Timestamp>, Vec<u8>)>) -> io::Result<()> {

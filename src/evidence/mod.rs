@@ -11,12 +11,14 @@ mod line;
 mod prefix;
 mod read;
 mod segment;
+mod weight;
 
-pub use facts::{Entry, FactSet, Kind, flow_key, hosts_key, key_of};
+pub use facts::{Entry, FactSet, Kind, contradiction, flow_key, hosts_key, key_of};
 pub(crate) use gather::COUNTERS;
 pub use gather::gather;
 pub(crate) use line::pieces;
-pub use line::{SCHEMA, write_lines};
+pub use line::write_lines;
 pub(crate) use read::rank_of_set;
-pub use read::{EvidenceError, LineReader, Source};
-pub use segment::{Refused, Segments, list_segments};
+pub use read::{EvidenceError, LineReader};
+pub use segment::{Segments, list_segments};
+pub use weight::Oversize;

@@ -1,8 +1,7 @@
 //! Lines of evidence, from files and from what `pdsh` makes of many hosts' outputs.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Read};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, Read};
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
@@ -10,8 +9,9 @@ use serde_json::{Map, Value};
 use super::facts::{Entry, FactSet, Kind, hosts_key, key_of};
 use super::line::{MAJOR, NAME};
 use super::prefix::{pass_over, peeled};
+use super::weight::{FLOW, allowed, is_oversize, of_fact, refusal};
 use crate::report::escape::clean;
-use crate::stream::{FlowRecord, Take};
+use crate::stream::FlowRecord;
 
 /// A line that is longer is no evidence: ours are a tenth of it.
 const MAX_LINE: u64 = 1 << 20;
@@ -43,33 +43,33 @@ pub enum EvidenceError {
     },
 }
 
-/// Where evidence comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Standard input.
-    Input,
-    /// A file.
-    File(PathBuf),
-}
-
 /// What is known of one origin's lines in one input.
 #[derive(Debug, Default)]
 struct Open {
     segment: u64,
     lines: u64,
     ended: bool,
+    /// Bytes of its lines, and the memory that they take.
+    bytes: u64,
+    weight: u64,
+    /// It takes more than it may: nothing of it is taken.
+    refused: bool,
 }
 
 /// Takes lines, and keeps the facts in them.
 #[derive(Debug, Default)]
 pub struct LineReader {
     /// The facts.
-    pub pile: FactSet,
+    pub facts: FactSet,
     /// What is lost, in words.
     pub wrong: Vec<String>,
     /// What was passed over and is no loss, in words.
     pub remarks: Vec<String>,
     name: String,
+    /// Bytes of the file; `None` where lines of many hosts come through a pipe, and each origin is weighed by its own.
+    size: Option<u64>,
+    /// Memory that all facts take so far.
+    weight: u64,
     number: u64,
     open: BTreeMap<String, Open>,
     /// Hosts in front of lines: whether evidence came from them, and whether a report did.
@@ -86,7 +86,12 @@ impl LineReader {
         LineReader { name: clean(name.as_bytes(), 400), ..LineReader::default() }
     }
 
-    /// Reads to the end.
+    /// The input is a file of so many bytes, as it lies on the disk: all that it holds together is bounded by them.
+    pub fn of_size(self, size: u64) -> LineReader {
+        LineReader { size: Some(size), ..self }
+    }
+
+    /// Reads to the end. What takes more memory than it may is refused, and said in `wrong`.
     ///
     /// # Errors
     /// The input's, and that a later version wrote it.
@@ -107,9 +112,62 @@ impl LineReader {
                 continue;
             }
             self.line(&line)?;
+            if self.size.is_some_and(|size| self.weight > allowed(size)) {
+                return Ok(self.refuse_all());
+            }
         }
         self.close();
-        Ok(self)
+        match self.size {
+            Some(size) if is_oversize(&self.facts_of(None), size) => Ok(self.refuse_all()),
+            Some(_) => Ok(self),
+            None => {
+                let open: Vec<(String, u64)> = self.open.iter().map(|(o, open)| (o.clone(), open.bytes)).collect();
+                for (origin, bytes) in open {
+                    if is_oversize(&self.facts_of(Some(&origin)), bytes) {
+                        self.refuse(&origin);
+                    }
+                }
+                Ok(self)
+            }
+        }
+    }
+
+    fn facts_of(&self, only: Option<&str>) -> Vec<(&str, Kind, &Entry)> {
+        let own = self.facts.entries.iter().filter(|((origin, ..), _)| only.is_none_or(|o| o == origin));
+        own.map(|((_, kind, key), entry)| (key.as_str(), *kind, entry)).collect()
+    }
+
+    /// The whole file takes more than it may. What remains of it is that it was refused.
+    fn refuse_all(self) -> LineReader {
+        let error = refusal(self.size.unwrap_or(0));
+        let mut facts = FactSet::default();
+        let origin = crate::finding::short_hash([b"refused".as_slice(), self.name.as_bytes()]);
+        let data = serde_json::json!({ "error": error }).to_string().into_bytes();
+        facts.put(&origin, Kind::Refused, self.name.clone(), Entry { data, ..Entry::default() });
+        let wrong = vec![format!("{}: {error}", self.name)];
+        LineReader { facts, wrong, name: self.name, ..LineReader::default() }
+    }
+
+    /// One origin takes more than it may.
+    fn refuse(&mut self, origin: &str) {
+        let Some(open) = self.open.get_mut(origin) else { return };
+        if !std::mem::replace(&mut open.refused, true) {
+            let shown = clean(origin.as_bytes(), 64);
+            self.wrong.push(format!("{}: evidence {shown} {}", self.name, refusal(open.bytes)));
+        }
+        self.facts.entries.retain(|(o, ..), _| o != origin);
+    }
+
+    /// Adds to the memory that an origin takes; whether it may.
+    fn weigh(&mut self, origin: &str, weight: u64) -> bool {
+        self.weight += weight;
+        let Some(open) = self.open.get_mut(origin) else { return true };
+        open.weight += weight;
+        let over = self.size.is_none() && open.weight > allowed(open.bytes);
+        if over {
+            self.refuse(origin);
+        }
+        !over
     }
 
     /// Takes one line, with what `pdsh` put in front of it.
@@ -145,6 +203,12 @@ impl LineReader {
         } else if kind_of.is_some() {
             // Its header did not come.
             self.open.insert(origin.clone(), Open { lines: 1, ..Open::default() });
+        }
+        if let Some(open) = self.open.get_mut(&origin) {
+            open.bytes += line.len() as u64;
+            if open.refused {
+                return Ok(());
+            }
         }
         match kind {
             "" => self.header(&origin, host, &fields),
@@ -182,13 +246,14 @@ impl LineReader {
         }
         let segment = number_of(fields, "segment").unwrap_or(0);
         // A second copy of it, one after the other.
-        self.open.insert(origin.to_string(), Open { segment, lines: 1, ended: false });
+        let open = self.open.entry(origin.to_string()).or_default();
+        (open.segment, open.lines, open.ended) = (segment, 1, false);
         let host = text_of(fields, "host").or_else(|| host.map(str::to_string));
         let rank = u64::from(host.is_some());
         let data = serde_json::json!({ "host": host }).to_string().into_bytes();
-        self.pile.put(origin, Kind::Origin, String::new(), Entry { rank, segment: 0, last: None, data });
+        self.facts.put(origin, Kind::Origin, String::new(), Entry { rank, segment: 0, last: None, data });
         let begun = Entry { segment, ..Entry::default() };
-        self.pile.put(origin, Kind::Segment, key_of(&[segment]), begun);
+        self.facts.put(origin, Kind::Segment, key_of(&[segment]), begun);
         Ok(())
     }
 
@@ -203,7 +268,7 @@ impl LineReader {
             self.wrong.push(format!("{}: {missing} of {told} lines of evidence {origin} did not come", self.name));
         } else {
             let whole = Entry { rank: 1, segment, last: None, data: Vec::new() };
-            self.pile.put(origin, Kind::Segment, key_of(&[segment]), whole);
+            self.facts.put(origin, Kind::Segment, key_of(&[segment]), whole);
         }
     }
 
@@ -255,17 +320,23 @@ impl LineReader {
             });
             serde_json::to_vec(&fields).ok()?
         };
-        self.pile.put(origin, kind, key, Entry { rank, segment, last, data });
+        let entry = Entry { rank, segment, last, data };
+        if self.weigh(origin, of_fact(kind, &key, &entry)) {
+            self.facts.put(origin, kind, key, entry);
+        }
         Some(())
     }
 
     fn flows(&mut self, origin: &str, set: u64, segment: u64, packed: &[u8]) -> Option<()> {
-        let mut bytes = Vec::new();
-        zstd::stream::read::Decoder::new(packed).ok()?.take(MAX_RECORDS).read_to_end(&mut bytes).ok()?;
-        let mut input = Take(&bytes);
-        while !input.0.is_empty() {
-            let record = FlowRecord::from_bytes(&mut input)?;
-            self.pile.put_flow(origin, set, segment, &record);
+        let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).ok()?;
+        decoder.window_log_max(23).ok()?;
+        let mut input = BufReader::new(decoder.take(MAX_RECORDS));
+        while !input.fill_buf().ok()?.is_empty() {
+            let record = FlowRecord::read_from(&mut input)?;
+            if !self.weigh(origin, FLOW) {
+                break;
+            }
+            self.facts.put_flow(origin, set, segment, &record);
         }
         Some(())
     }
@@ -350,7 +421,7 @@ mod tests {
                 reader.remarks,
                 ["input: 1 line of kinds that only later versions know passed over (evidence-moon)"]
             );
-            assert!(reader.pile.entries.contains_key(&("o".into(), Kind::Refused, "p".into())));
+            assert!(reader.facts.entries.contains_key(&("o".into(), Kind::Refused, "p".into())));
         }
         for version in ["2.0", "10.1", "x"] {
             let error = read(&lines(version)).unwrap_err().to_string();

@@ -41,11 +41,11 @@ impl Segments {
     /// The system's: a full disk, a directory that may not be written. Nothing is left behind then but a `.part` file,
     /// which the next attempt overwrites.
     pub fn write(&self, origin: &str, number: u64, pile: &FactSet) -> io::Result<PathBuf> {
-        fs::create_dir_all(&self.directory)?;
+        crate::disk::create_dir_all(&self.directory)?;
         let name = format!("evidence-{origin}-{number:08}{ENDING}");
         let (part, whole) = (self.directory.join(format!(".{name}.part")), self.directory.join(&name));
         let written = (|| {
-            let mut out = BufWriter::new(File::create(&part)?);
+            let mut out = BufWriter::new(crate::disk::private().create(true).truncate(true).open(&part)?);
             write_lines(pile, number, &mut out)?;
             out.flush()?;
             out.get_ref().sync_all()?;

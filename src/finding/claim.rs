@@ -32,6 +32,10 @@ pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
     // The listener's dialects; where they contradict each other, every one that reads the connection to its end.
     let dialects = listener.dialects();
     let readings: Vec<&Facts> = dialects.iter().filter_map(|d| o.facts(*d)).collect();
+    findings.extend(super::reply::judge(listener, o, &readings));
+    if readings.iter().any(|f| f.only_greets()) {
+        return findings;
+    }
     if readings.iter().any(|f| f.is_clean() && f.declared.is_empty()) {
         findings.extend(readings.iter().find(|f| f.is_clean()).and_then(|f| cut_off(listener, o, f)));
         return findings;
@@ -98,7 +102,9 @@ fn cut_off(listener: &Listener, o: &FlowObservation, facts: &Facts) -> Option<Fi
 /// Bytes that no client of this store sends.
 fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservation) -> Finding {
     let head = o.head(Direction::ToServer, 512);
-    let named = identify(&head, o.record.bytes[0]);
+    // What was delivered, not what was sent: a segment may stand in the capture twice.
+    let kept = o.kept[0].last().map_or(0, |k| k.offset + k.bytes.len() as u64);
+    let named = identify(&head, if o.kept_whole[0] { kept } else { o.record.bytes[0] });
     let segments: Vec<&[u8]> = o.kept[0].iter().map(|k| k.bytes.as_slice()).collect();
     let seen = survived(listener, connection);
     // What was seen is worth more than what was said: silence after a claim means that it was granted.

@@ -1,6 +1,6 @@
 //! What became of a listener after a claim: silence, death.
 
-use crate::finding::claim::{KILLING_BYTES, WARNING_BYTES};
+use crate::finding::claim::WARNING_BYTES;
 use crate::finding::finding_id;
 use crate::finding::types::Finding;
 use crate::protocol::listener::{Death, Listener};
@@ -140,9 +140,4 @@ fn died(listener: &Listener, death: &Death, claim: Option<&Finding>) -> Finding 
         None => format!("The listener died, with no claim before it: {signs}."),
     };
     f
-}
-
-/// Whether a claim of so many bytes can end a host by itself.
-pub fn is_killing(bytes: u64) -> bool {
-    bytes >= KILLING_BYTES
 }

@@ -4,6 +4,7 @@ pub mod claim;
 pub mod fate;
 pub mod foreign;
 mod identity;
+mod reply;
 mod rule;
 mod types;
 

@@ -33,6 +33,14 @@ kubelet's health check. TCPStore servers of every release tolerate it.",
         remedy: "Nothing to do for a store. (NCCL bootstrap roots before 2.27.3 do not tolerate it.)",
     },
     Rule {
+        id: "connect-scan",
+        severity: Severity::Info,
+        title: "connections without a byte, from somebody who tries many ports or hosts",
+        meaning: "The source connected to this listener and to many other ports or hosts, and sent nothing: a connect scan. Stores \
+tolerate it; NCCL bootstrap roots before 2.27.3 do not.",
+        remedy: "See whether the same source sent data afterwards; exclude rendezvous and NCCL ports from scans.",
+    },
+    Rule {
         id: "decode-contradiction",
         severity: Severity::Warning,
         title: "a store connection that stops making sense",
@@ -52,10 +60,10 @@ harmless.",
     Rule {
         id: "foreign-server",
         severity: Severity::Notice,
-        title: "a store client answered by another service",
-        meaning: "A PyTorch client connected to what it takes for the store and was answered in another protocol: the \
-port belongs to something else, or the address does. The client reads those bytes as lengths and may ask for as much \
-memory itself.",
+        title: "another service where a store was looked for",
+        meaning: "What listens here answers as no store does: it speaks first, answers a request before it is complete, with \
+another nonce, or with a length that no store sends. A PyTorch client that takes it for the store reads its bytes as lengths \
+and may ask for as much memory itself; what others send it is not judged as sent to a store.",
         remedy: "Look at MASTER_ADDR and MASTER_PORT of the job, and at what else listens there (ss -ltnp).",
     },
     Rule {
@@ -125,6 +133,15 @@ memory, or with overcommit 1, it would not.",
         meaning: "The declared bytes (64 MiB or more) become resident until the connection ends, and the store's only \
 thread waits for them meanwhile.",
         remedy: CLOSE_IT,
+    },
+    Rule {
+        id: "store-reply-length",
+        severity: Severity::Warning,
+        title: "an answer of a store that declares what no store sends",
+        meaning: "The server's answer holds a length, count or code that no store sends. Clients of every release take it as it \
+is: a length is allocated before its bytes come, and a client that waits for them waits for ever. The client is healthy.",
+        remedy: "Look at the server, and at what stands between the two (a proxy, another service at the same address): no \
+release of PyTorch answers so.",
     },
     Rule {
         id: "store-stalled",

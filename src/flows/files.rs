@@ -1,6 +1,6 @@
 //! The bytes of streams, a file each, and where in them bytes are missing.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub enum FilesError {
     #[error("{0}: an empty or a new directory was required, it holds files")]
     NotEmpty(PathBuf),
     /// The system refused.
-    #[error("{path}: {error}")]
+    #[error("{}: {error}{}", path.display(), full(error))]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -27,6 +27,11 @@ pub enum FilesError {
         #[source]
         error: io::Error,
     },
+}
+
+/// Said of an error that a full file system causes, in plain words.
+fn full(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::StorageFull { ": full disk" } else { "" }
 }
 
 /// A directory for the bytes of streams.
@@ -67,7 +72,7 @@ impl Files {
     /// Makes the directory, or takes one that is empty: nothing is ever overwritten.
     pub fn create(directory: &Path) -> Result<Files, FilesError> {
         let failed = |error| FilesError::Io { path: directory.to_path_buf(), error };
-        fs::create_dir_all(directory).map_err(failed)?;
+        crate::disk::create_dir_all(directory).map_err(failed)?;
         if fs::read_dir(directory).map_err(failed)?.next().is_some() {
             return Err(FilesError::NotEmpty(directory.to_path_buf()));
         }
@@ -103,9 +108,9 @@ impl Files {
             return false;
         }
         let path = self.directory.join(&stream.name);
-        let mut options = OpenOptions::new();
+        let mut options = crate::disk::private();
         // The first time the name must be free, also of links.
-        let options = if stream.begun { options.append(true) } else { options.write(true).create_new(true) };
+        let options = if stream.begun { options.append(true) } else { options.create_new(true) };
         stream.begun = true;
         let written = options.open(&path).and_then(|mut f| f.write_all(&stream.waiting));
         stream.waiting.clear();

@@ -37,10 +37,10 @@ impl<'a, W: Write> Follow<'a, W> {
         Follow { known, number, form, only, out, done: Ok(false) }
     }
 
-    /// Whether the flow was there; or what went wrong.
-    pub fn finish(mut self) -> io::Result<bool> {
-        self.out.flush()?;
-        self.done
+    /// The output, where the flow was there; or what went wrong.
+    pub fn finish(self) -> io::Result<Option<W>> {
+        let seen = self.done?;
+        Ok(seen.then_some(self.out))
     }
 
     fn show(&mut self, direction: Direction, event: Event<'_>) -> io::Result<()> {
@@ -62,7 +62,7 @@ impl<'a, W: Write> Follow<'a, W> {
                     GapCause::Missed => "the capture missed them",
                     GapCause::NeverCame => "they never came",
                     GapCause::Cut => "cut off by the snaplen",
-                    GapCause::Evicted => "given up to stay below the memory limit",
+                    GapCause::Evicted => "not seen before what follows them had to be shown",
                 };
                 writeln!(self.out, "{} offset {offset}: {length} bytes missing, {why}", arrow(direction))
             }

@@ -16,13 +16,10 @@ mod selection;
 mod summary;
 
 pub use columns::{Align, Columns};
-pub use document::{FileDocument, FlowDocument, StreamDocument};
-pub use fields::MarkedField;
-pub use files::{Files, FilesError};
+pub use files::Files;
 pub use follow::{Follow, FollowFormat};
-pub use message::{AnswerLine, MessageLine, Tongue, Undecoded};
+pub use message::{MessageLine, Tongue};
 pub use messages::{Item, Keep, Messages};
 pub use nccl::KINDS;
-pub use recognition::Speech;
 pub use selection::Selection;
-pub use summary::{FlowSummary, StreamSummary, Streams};
+pub use summary::{FlowSummary, Streams};

@@ -64,14 +64,6 @@ pub struct StreamSummary {
 }
 
 impl FlowSummary {
-    /// The sender of a direction.
-    pub fn sender(&self, d: Direction) -> Endpoint {
-        match d {
-            Direction::ToServer => self.client,
-            Direction::ToClient => self.server,
-        }
-    }
-
     /// Puts tokens in the place of names. Hashes of contents go: what was guessed could be checked by them.
     pub fn redact(&mut self, veil: &Pseudonyms) {
         self.tokens = Some(FlowTokens {

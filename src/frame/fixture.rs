@@ -1,5 +1,6 @@
 //! What this room's tests share: a reader of classic pcap, and expectations that tshark wrote.
 
+use super::counters::Counters;
 use super::*;
 use crate::capture::{LinkType, Packet};
 use crate::time::Timestamp;

@@ -11,7 +11,7 @@ mod segment;
 mod tcp;
 mod tunnel;
 
-pub use counters::{Counters, NonTcp, Other, Skip};
+pub use counters::Skip;
 pub use decoder::{Decoder, Frame, Glance, Limits, glance};
 pub use segment::{Flags, OuterLayer, Segment};
 pub use tcp::{Checksum, verify_checksum};

@@ -79,7 +79,9 @@ pub fn chance(incident: &Incident, events: &[OomEvent], rates: &Rates<'_>) -> Op
             expected_per_year: None,
             window,
             method: format!(
-                "not estimated: the shortest log of these hosts reaches {shortest:.2} days, and {LEAST_DAYS:.0} are needed to know a rate"
+                "not estimated: the shortest log of these hosts reaches {}, and {LEAST_DAYS:.0} days are needed to know how often \
+                 processes are killed there anyway",
+                reach(shortest)
             ),
         });
     }
@@ -100,6 +102,15 @@ pub fn chance(incident: &Incident, events: &[OomEvent], rates: &Rates<'_>) -> Op
             all, rates.hosts
         ),
     })
+}
+
+/// Days as a person says them: `2.4 days`, `1.2 hours`, `3 minutes`.
+fn reach(days: f64) -> String {
+    match days * 24.0 {
+        h if h >= 48.0 => format!("{days:.1} days"),
+        h if h >= 1.0 => format!("{h:.1} hours"),
+        h => format!("{:.0} minutes", h * 60.0),
+    }
 }
 
 /// The probability that a Poisson variable of this mean is at least `n`.

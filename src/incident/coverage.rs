@@ -49,6 +49,11 @@ pub struct Covered {
 }
 
 impl Watch {
+    /// Whether a capture was taken on a host at all, at whatever time.
+    pub fn own(&self, names: &Names, host: &str) -> bool {
+        names.addresses(host).iter().filter_map(|a| self.by_address.get(a)).flatten().any(|w| w.own)
+    }
+
     /// Whether all captures that were taken on a host hold one direction only.
     pub fn one_way(&self, names: &Names, host: &str) -> bool {
         let all = names.addresses(host).iter().filter_map(|a| self.by_address.get(a)).flatten();
@@ -85,7 +90,10 @@ impl Watch {
         let reason = if during.iter().any(|w| w.own) && during.iter().filter(|w| w.own).all(|w| w.one_way) {
             Some("its capture holds one direction only".to_string())
         } else if drops.unwrap_or(0) > 0 {
-            Some(format!("{} packets were dropped while capturing", drops.unwrap_or(0)))
+            Some(match drops.unwrap_or(0) {
+                1 => "1 packet was dropped while capturing".to_string(),
+                n => format!("{n} packets were dropped while capturing"),
+            })
         } else if whole {
             None
         } else if !own {

@@ -1,4 +1,5 @@
-//! NCCL failures: communicators that never came up, splits that failed, and the stray that broke them.
+//! Failures of groups: NCCL communicators that never came up, splits that failed, Gloo groups whose pair was taken, and
+//! the stray that broke them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +8,24 @@ use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
 use crate::net::{Address, Endpoint};
 use crate::time::Timestamp;
-use crate::vocabulary::{Cause, IncidentKind, Scope, Verdict};
+use crate::vocabulary::{Cause, IncidentKind, Scope, Severity, Verdict};
 
 /// Rules that say what broke, and rules that say who felt it.
-const BROKE: [&str; 3] = ["nccl-root-died", "nccl-split-failed", "nccl-accept-failed"];
+const BROKE: [&str; 5] =
+    ["nccl-root-died", "nccl-split-failed", "nccl-accept-failed", "gloo-stray-took-pair", "gloo-number-by-stranger"];
 const FELT: [&str; 2] = ["nccl-rank-refused", "nccl-rank-waits"];
 
 /// One incident for each listener that broke, and the ranks that felt it.
 pub(super) fn incidents(e: &Evidence<'_>) -> Vec<Incident> {
     let mut by_source: BTreeMap<(IncidentKind, String), Vec<usize>> = BTreeMap::new();
-    for (i, f) in e.findings.iter().enumerate().filter(|(_, f)| BROKE.contains(&f.rule)) {
+    for (i, f) in
+        e.findings.iter().enumerate().filter(|(_, f)| BROKE.contains(&f.rule) && f.severity == Severity::Critical)
+    {
         let (kind, key) = match f.rule {
             "nccl-root-died" => (IncidentKind::NcclInit, f.target.to_string()),
+            "gloo-stray-took-pair" | "gloo-number-by-stranger" => {
+                (IncidentKind::GlooGroup, f.source.address.to_string())
+            }
             // The listeners of all ranks of one communicator fail together.
             _ => (IncidentKind::NcclSplit, f.source.address.to_string()),
         };
@@ -59,6 +66,8 @@ fn incident(
     // A stray that ended the root, and ranks that were turned away afterwards, are two facts that agree.
     let verdict = match (felt.is_empty(), kind) {
         (false, _) | (true, IncidentKind::NcclSplit) => Verdict::Confirmed,
+        // The member that was refused, or that sent the same number, is the second fact.
+        (true, IncidentKind::GlooGroup) if f.failed.is_some() => Verdict::Confirmed,
         (true, _) => Verdict::Probable,
     };
     let mut hosts: BTreeMap<String, HostPart> = BTreeMap::new();
@@ -79,9 +88,10 @@ fn incident(
     }
     let what = match kind {
         IncidentKind::NcclInit => "An NCCL communicator never came up: its bootstrap root",
+        IncidentKind::GlooGroup => "A Gloo process group failed: the listener of a rank",
         _ => "An NCCL communicator split failed: a listener of its ranks",
     };
-    let turned = turned_away(&felt);
+    let turned = if kind == IncidentKind::GlooGroup { f.explanation.clone() } else { turned_away(&felt) };
     let others: BTreeSet<&str> = felt
         .iter()
         .chain(std::iter::once(&f))

@@ -201,7 +201,9 @@ pub(crate) fn settled_by(e: &Evidence<'_>, i: &Incident) -> Vec<String> {
             if e.names.addresses(&h.host).is_empty() {
                 flags.push(format!("--hosts FILE: the addresses of {}", h.host));
             } else {
-                flags.push(format!("a capture of {}", h.host));
+                let held = e.watch.own(e.names, &h.host);
+                let before = if held { " that holds the time before the kill" } else { "" };
+                flags.push(format!("a capture of {}{before}", h.host));
             }
         }
     }

@@ -106,6 +106,7 @@ fn listener(n: u8, active: &[f64], died: Option<f64>) -> Listener {
         deaths: death.into_iter().collect(),
         restarts: Vec::new(),
         last_accept: None,
+        foreign: None,
         activity,
     }
 }

@@ -25,14 +25,6 @@ pub enum LiveError {
         /// libpcap's words.
         source: pcap::Error,
     },
-    /// Listening ended.
-    #[error("{interface}: listening ended: {reason}")]
-    Ended {
-        /// The interface.
-        interface: String,
-        /// Why.
-        reason: String,
-    },
     /// The case.
     #[error(transparent)]
     Case(#[from] CaseError),

@@ -42,7 +42,7 @@ impl Ring {
     /// # Errors
     /// When the directory cannot be made.
     pub fn new(directory: &Path, name: &str, budget: Budget) -> io::Result<Ring> {
-        std::fs::create_dir_all(directory)?;
+        crate::disk::create_dir_all(directory)?;
         let name: String =
             name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' }).collect();
         let mut ring = Ring {
@@ -117,7 +117,7 @@ impl Ring {
         }
         self.number += 1;
         let path = self.directory.join(format!("{}-{:08}.pcapng", self.name, self.number));
-        let file = BufWriter::new(File::create(&path)?);
+        let file = BufWriter::new(crate::disk::private().create_new(true).open(&path)?);
         self.open = Some((Writer::new(file, "rdzvscope live")?, path, 0));
         Ok(true)
     }

@@ -1,6 +1,7 @@
 //! Logs as they are gathered. The files under `testdata/logs/envelopes` are the incident's three logs as pdsh 2.34,
 //! dshbak, ClusterShell 1.9 and Ansible 2.14 printed them (node-a raw, node-b `-T`, node-c iso).
 
+use super::format::Format;
 use super::*;
 
 const SAMPLES: [(&str, &[u8]); 10] = [

@@ -27,21 +27,20 @@ mod workload;
 mod zone;
 
 pub(crate) use envelope::nodeset::{expand as expand_nodeset, is_host};
-pub use event::{EventTime, OomEvent, OomKind, OomSighting, Role, Source};
+pub use event::{EventTime, OomEvent, OomKind, OomSighting};
 pub(crate) use facts::is_collected;
-pub use facts::{FactsLineError, HostFacts, Listening, read_facts};
-pub use format::Format;
+pub use facts::read_facts;
 pub(crate) use format::document::objects as json_objects;
 pub use host::same_host;
 pub(crate) use instant::instant_or_local;
-pub use instant::{InstantError, parse_instant};
+pub use instant::parse_instant;
 pub use merge::{Merged, merge};
 pub use options::Options;
 pub(crate) use prefilter::may_matter;
 pub use scanner::{MAX_LINE, Scanner, looks_like_a_log};
-pub use summary::{LogSummary, NotUnderstood};
-pub use workload::{Workload, WorkloadKind};
-pub use zone::{Zone, ZoneError};
+pub use summary::LogSummary;
+pub use workload::WorkloadKind;
+pub use zone::Zone;
 
 #[cfg(test)]
 mod intake_tests;

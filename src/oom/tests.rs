@@ -1,5 +1,6 @@
 //! Logs from end to end. The truth of the recorded ones is that of the incident's own kernel logs.
 
+use super::format::Format;
 use super::*;
 use crate::time::Timestamp;
 use proptest::prelude::*;

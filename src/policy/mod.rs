@@ -17,7 +17,7 @@ mod scope;
 mod signature;
 mod vendor;
 
-pub use coverage::{Coverage, CoverageError};
+pub use coverage::Coverage;
 pub use form::{ApprovalForm, sign_off};
 pub use product::{PolicyError, Product};
-pub use scope::{ProtectedListener, Scope};
+pub use scope::Scope;

@@ -88,7 +88,7 @@ impl Scope {
         scope.listeners.dedup();
         let stores = |t: &crate::prescan::Target| match t.kind {
             Kind::Store(server) => Some(server.release.dialect.validates()),
-            Kind::Nccl(..) => None,
+            Kind::Nccl(..) | Kind::Door(_) => None,
         };
         let mut validates = fleet.targets.iter().filter_map(stores).peekable();
         scope.old_stores_only = validates.peek().is_some() && validates.all(|v| !v);
@@ -114,7 +114,7 @@ impl Scope {
         let list = |v: &Value| v.as_array().cloned().unwrap_or_default();
         for l in list(&document["listeners"]) {
             let protocol = l["protocol"].as_str().unwrap_or_default();
-            if !["tcpstore", "nccl", "gloo"].contains(&protocol) {
+            if matches!(protocol, "" | "unknown") {
                 continue;
             }
             let (Some(address), Some(port)) = (address(&l["address"]), l["port"].as_u64()) else { continue };
@@ -124,7 +124,10 @@ impl Scope {
                 continue;
             }
             let role = crate::report::escape::clean(l["role"].as_str().unwrap_or("listener").as_bytes(), 24);
-            let role = if protocol == "gloo" { format!("gloo {role}") } else { role };
+            let role = match protocol {
+                "tcpstore" | "nccl" => role,
+                protocol => crate::report::escape::clean(format!("{protocol} {role}").as_bytes(), 36),
+            };
             let moves = chosen(port) || (protocol != "tcpstore" && port >= EPHEMERAL.0);
             let ephemeral = moves && !fixed.contains(&port);
             self.listeners.push(ProtectedListener { address: Some(address), port: Some(port), role, ephemeral });

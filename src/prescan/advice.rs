@@ -194,7 +194,7 @@ fn for_all(plan: &Plan, board: &Matrix, fleet: &Fleet, host: Host, advice: &mut 
     let chosen = |t: usize| fleet.targets.get(t).is_some_and(|t| t.place == Place::Ephemeral);
     if (0..fleet.targets.len()).any(|t| chosen(t) && board.worst_at(t) > Some(Grade::Unknown)) {
         let but =
-            "NCCL's ports are chosen by the kernel, so no list of ports covers them; nothing is learned of these hosts";
+            "these ports are chosen by the kernel, so no list of ports covers them; nothing is learned of these hosts";
         say("--exclude the training hosts, or scan when no job starts", &board.only(|_, _| false), but.to_owned());
     }
 }
@@ -355,6 +355,9 @@ fn remains(fleet: &Fleet, advice: &mut Advice) {
         advice.remains.push(
             "NCCL listens on ports that the kernel chooses: no list of ports covers them, so exclude the hosts, or set NCCL_SOCKET_IFNAME to a network that is not scanned".to_owned(),
         );
+    }
+    if fleet.targets.iter().any(|t| matches!(t.kind, Kind::Door(_))) {
+        advice.remains.push("what is said of MPI, Slurm, Gloo, TensorPipe and others was measured at the releases that are named: others may do otherwise".to_owned());
     }
     advice.remains.push("a scanner's next release may send other bytes: ask again after each update".to_owned());
 }

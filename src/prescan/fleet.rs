@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::doors::{self, Door};
 use super::ports::Ports;
 use crate::protocol::nccl::{Role, Version, Versions};
 use crate::protocol::tcpstore::Dialect;
@@ -29,9 +30,15 @@ listeners are root, reply, ring, peer, proxy, net, ras), {0:?} was there"
     /// The document is of another kind.
     #[error("{0}: a report of analyze --format json with listeners was required")]
     NoReport(String),
-    /// Its listeners are none that a model exists for.
-    #[error("{0}: none of its listeners is a store or an NCCL listener")]
+    /// Its listeners are none that a model or a measurement exists for.
+    #[error("{0}: none of its listeners is a store, an NCCL listener or another that was measured")]
     NoListener(String),
+    /// No such kind of listener was looked at.
+    #[error("--node: a list of {1}, each with or without a release (mpich:4.0), was required, {0:?} was there")]
+    Node(String, String),
+    /// Nothing was measured of that release.
+    #[error("--node {0}: nothing was measured of that release; there are measurements of {1}")]
+    Unmeasured(String, String),
 }
 
 /// A server, and the model that stands for it.
@@ -41,6 +48,8 @@ pub enum Kind {
     Store(Server),
     /// A listener of NCCL.
     Nccl(Role, Version),
+    /// Another listener, of which measurements are at hand.
+    Door(&'static Door),
 }
 
 /// Where it listens.
@@ -71,6 +80,7 @@ impl Target {
         match self.kind {
             Kind::Store(_) => "tcpstore",
             Kind::Nccl(..) => "nccl",
+            Kind::Door(door) => door.protocol(),
         }
     }
 
@@ -79,6 +89,7 @@ impl Target {
         match self.kind {
             Kind::Store(_) => "store",
             Kind::Nccl(role, _) => role.text(),
+            Kind::Door(door) => door.role(),
         }
     }
 
@@ -86,7 +97,15 @@ impl Target {
     pub fn backend(&self) -> Option<&'static str> {
         match self.kind {
             Kind::Store(server) => Some(server.backend.name()),
-            Kind::Nccl(..) => None,
+            Kind::Nccl(..) | Kind::Door(_) => None,
+        }
+    }
+
+    /// What tells servers apart that have one role.
+    pub(super) fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Door(door) => door.listener,
+            _ => self.role(),
         }
     }
 }
@@ -140,6 +159,16 @@ impl Fleet {
         }));
     }
 
+    /// Other listeners of a node.
+    pub fn doors(&mut self, doors: &[(&'static Door, String)]) {
+        self.targets.extend(doors.iter().map(|(door, version)| Target {
+            kind: Kind::Door(door),
+            version: version.clone(),
+            place: door.place(),
+            endpoints: Vec::new(),
+        }));
+    }
+
     /// The listeners of a report that `analyze --format json` wrote. Where a version is not known, every one that fits
     /// is taken.
     ///
@@ -156,6 +185,7 @@ impl Fleet {
                 let version = match kind {
                     Kind::Store(server) => server.release.to_string(),
                     Kind::Nccl(_, version) => version.to_string(),
+                    Kind::Door(door) => door.version.to_string(),
                 };
                 let target =
                     Target { kind, version, place: Place::Ports(vec![port]), endpoints: vec![endpoint.clone()] };
@@ -170,8 +200,8 @@ impl Fleet {
 
     fn add(&mut self, target: Target) {
         let same = |t: &&mut Target| {
-            (t.protocol(), t.role(), &t.version, t.backend())
-                == (target.protocol(), target.role(), &target.version, target.backend())
+            (t.protocol(), t.name(), &t.version, t.backend())
+                == (target.protocol(), target.name(), &target.version, target.backend())
         };
         let Some(known) = self.targets.iter_mut().find(same) else {
             self.targets.push(target);
@@ -223,7 +253,10 @@ fn kinds(listener: &Value) -> Vec<Kind> {
             let versions = versions(text("version").trim_start_matches("NCCL ")).unwrap_or(Versions::ALL);
             versions.representatives().map(|v| Kind::Nccl(*role, v)).collect()
         }
-        _ => Vec::new(),
+        protocol => {
+            let all = doors::of_listener(protocol, text("role"), text("version"));
+            all.into_iter().map(Kind::Door).collect()
+        }
     }
 }
 

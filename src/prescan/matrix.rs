@@ -114,6 +114,7 @@ fn row(case: &Case, target: &Target, host: Host) -> Row {
         role: target.role(),
     };
     match (&case.act, target.kind) {
+        (act, Kind::Door(door)) => door.row(&case.name, act, blank),
         (Act::Untested, _) => Row {
             explanation: "Nobody has tried these bytes: record the scanner against `rdzvscope decoy --record`, and ask again with --capture."
                 .to_owned(),

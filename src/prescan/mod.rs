@@ -6,6 +6,7 @@
 
 mod advice;
 mod behaviour;
+pub mod doors;
 mod fleet;
 mod host;
 mod matrix;
@@ -22,14 +23,12 @@ mod services;
 
 pub use advice::{Advice, Step, advise};
 pub use behaviour::{Behaviour, preset, presets};
-pub use fleet::{EPHEMERAL, Fleet, FleetError, Kind, Place, Target, nccl, pytorch, release_of_nccl};
+pub use fleet::{EPHEMERAL, Fleet, Kind, Place, Target, nccl, pytorch};
 pub use host::Host;
 pub use matrix::{Act, Case, MAGIC, Matrix};
 pub use plan::Plan;
 pub use ports::Ports;
-pub use probes::{Probe, ProbeError, ProbeFile};
-pub use profile::{Chosen, Profile, ProfileError, Scan};
-pub use remedy::{Remedy, remedies};
+pub use probes::ProbeFile;
+pub use profile::Profile;
 pub use render::{Page, markdown, table};
 pub use row::{Grade, Row};
-pub use services::most_common;

@@ -144,8 +144,12 @@ const SERVICE: Kinds = (
     ],
 );
 
-fn kinds(kind: &Kind) -> &'static Kinds {
-    match kind {
+fn kinds(kind: &Kind) -> Kinds {
+    if let Kind::Door(door) = kind {
+        let (range, closes, open) = door.family.remedy;
+        return (door.family.name, range, closes, open);
+    }
+    *match kind {
         Kind::Store(s) if !s.release.dialect.validates() => &OLD_STORE,
         Kind::Store(s) if s.backend == Backend::Poll => &POLL_STORE,
         Kind::Store(_) => &LIBUV_STORE,
@@ -154,7 +158,7 @@ fn kinds(kind: &Kind) -> &'static Kinds {
         Kind::Nccl(Role::Proxy | Role::Ras, v) if v.0 < PATIENT => &OLD_SERVICE,
         Kind::Nccl(Role::Proxy | Role::Ras, _) => &SERVICE,
         Kind::Nccl(_, v) if v.0 < TOLERANT => &OLD_RANK,
-        Kind::Nccl(..) => &RANK,
+        Kind::Nccl(..) | Kind::Door(_) => &RANK,
     }
 }
 
@@ -162,7 +166,7 @@ fn kinds(kind: &Kind) -> &'static Kinds {
 pub fn remedies(fleet: &Fleet) -> Vec<Remedy> {
     let mut all: Vec<Remedy> = Vec::new();
     for (i, target) in fleet.targets.iter().enumerate() {
-        let (listener, range, closes, open) = *kinds(&target.kind);
+        let (listener, range, closes, open) = kinds(&target.kind);
         match all.iter_mut().find(|r| (r.listener, r.range) == (listener, range)) {
             Some(known) => known.servers.push(i),
             None => all.push(Remedy { listener, range, closes, open, servers: vec![i] }),

@@ -32,7 +32,7 @@ impl Grade {
 pub struct Row {
     /// The probe's name.
     pub probe: String,
-    /// `tcpstore` or `nccl`.
+    /// `tcpstore`, `nccl`, or another that a report names.
     pub protocol: &'static str,
     /// The release, as it was asked for.
     pub version: String,

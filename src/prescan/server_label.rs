@@ -1,6 +1,6 @@
 //! Servers in words, those that do the same under one name.
 
-use super::fleet::{Fleet, Target};
+use super::fleet::{Fleet, Kind, Target};
 use super::matrix::Matrix;
 use super::row::Row;
 
@@ -13,6 +13,11 @@ fn name(targets: &[&Target]) -> String {
     } else {
         format!("{}–{}", clean(&first.version), clean(&last.version))
     };
+    if let Kind::Door(door) = first.kind {
+        let product = door.product.split(" (").next().unwrap_or_default();
+        let listener = door.listener.trim_start_matches(product).trim_start();
+        return format!("{product} {versions} {listener}");
+    }
     match first.backend() {
         Some(backend) => format!("PyTorch {versions} store, {backend}"),
         None => format!("NCCL {versions} {}", first.role()),
@@ -23,7 +28,7 @@ fn name(targets: &[&Target]) -> String {
 pub(super) fn groups<K: PartialEq>(fleet: &Fleet, key: impl Fn(usize) -> Option<K>) -> Vec<(String, Vec<usize>)> {
     let mut kinds: Vec<(&str, Option<&str>, Vec<usize>)> = Vec::new();
     for (i, target) in fleet.targets.iter().enumerate() {
-        let kind = (target.role(), target.backend());
+        let kind = (target.name(), target.backend());
         match kinds.iter_mut().find(|k| (k.0, k.1) == kind) {
             Some(known) => known.2.push(i),
             None => kinds.push((kind.0, kind.1, vec![i])),

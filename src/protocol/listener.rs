@@ -2,6 +2,7 @@
 
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
+use crate::protocol::stray::{greeting, identify};
 use crate::protocol::tcpstore::server::{Backend, Outcome, Policy, Server, verdict};
 use crate::protocol::tcpstore::{Dialect, Facts, FlowReadings, Partner, Reading, narrow};
 use crate::stream::{Activity, Direction, FlowRecord, PacketRef};
@@ -103,6 +104,19 @@ pub struct Death {
     pub refused: u32,
 }
 
+/// Another service at a port where a store was looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Foreign {
+    /// What it speaks, where its bytes or its client's name it.
+    pub protocol: Option<&'static str>,
+    /// It sent something before its client did.
+    pub spoke_first: bool,
+    /// The first packet that shows it.
+    pub packet: PacketRef,
+    /// Of that packet.
+    pub time: Timestamp,
+}
+
 /// A store, or what may be one.
 #[derive(Clone, Debug)]
 pub struct Listener {
@@ -136,6 +150,8 @@ pub struct Listener {
     pub restarts: Vec<Timestamp>,
     /// The last connection that it accepted.
     pub last_accept: Option<Timestamp>,
+    /// It answers as no store does.
+    pub foreign: Option<Foreign>,
     /// When it sent anything.
     pub activity: Activity,
 }
@@ -273,11 +289,39 @@ pub fn study(
         deaths,
         restarts,
         last_accept,
+        foreign: None,
         activity,
     };
     by_speech(&mut listener, connections);
+    if listener.known_by != KnownBy::Speech {
+        listener.foreign = connections.iter().find_map(foreign);
+    }
+    if listener.foreign.is_some() {
+        listener.candidates = Candidate::all();
+        return listener;
+    }
     by_strays(&mut listener, connections);
     listener
+}
+
+/// How a connection shows that no store listens: whole from its beginning, the server spoke first, as no store does, or it answered
+/// what makes sense in no dialect: before a request was complete, with a wrong nonce, with a length that no store sends.
+pub fn foreign(connection: &Connection<'_>) -> Option<Foreign> {
+    let o = connection.observation?;
+    let r = &o.record;
+    let whole =
+        r.isn(Direction::ToServer).is_some() && r.syn_ack.get().is_some() && o.gaps == 0 && !o.store().is_empty();
+    let first = o.kept[1].first().filter(|_| whole && r.bytes[1] > 0)?;
+    let spoke_first = o.kept[0].first().is_none_or(|c| first.time < c.time);
+    if !spoke_first && o.store().iter().any(Facts::server_makes_sense) {
+        return None;
+    }
+    let head = o.head(Direction::ToClient, 256);
+    let named = identify(&head, r.bytes[1]);
+    let client = identify(&o.head(Direction::ToServer, 256), r.bytes[0]);
+    let nameless = |p: &str| matches!(p, "unknown" | "none" | "constant bytes" | "text" | "TCPStore");
+    let protocol = greeting(&head).or([named.protocol, client.protocol].into_iter().find(|p| !nameless(p)));
+    Some(Foreign { protocol, spoke_first, packet: first.packet, time: first.time })
 }
 
 /// Store clients that were answered name the dialect, and sometimes bound their own version.
@@ -292,8 +336,10 @@ fn by_speech(listener: &mut Listener, connections: &[Connection<'_>]) {
         for (slot, facts) in readings.iter_mut().zip(o.store()) {
             slot.clone_from(&facts.reading);
         }
-        let sound = readings.iter().any(Reading::is_sound);
-        if sound {
+        if !readings.iter().any(Reading::is_sound) {
+            readings = readings.map(Reading::forgiven);
+        }
+        if readings.iter().any(Reading::is_sound) {
             listener.known_by = KnownBy::Speech;
             flows.push(FlowReadings { readings, partner: partner(c, o, connections) });
         }

@@ -135,6 +135,11 @@ pub trait Decoder: Send {
 pub trait Decoded: Any + Debug + Send + Sync {
     /// All bytes of each direction, of a connection that was read to [`Decoder::is_done`] and then only counted.
     fn count(&mut self, _bytes: [u64; 2]) {}
+
+    /// Bytes of memory that it takes, with what findings and a report say of its claims.
+    fn memory(&self) -> u64 {
+        4 << 10
+    }
 }
 
 /// Protocols, by their places among [`DISSECTORS`](super::DISSECTORS).

@@ -5,8 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::carve_flows::Flows;
@@ -15,6 +14,7 @@ use super::escape::{clean, clean_text};
 use super::model::{Finding, Report, Severity};
 use super::pseudonym::Pseudonyms;
 use crate::capture::{CaptureError, Limits, LinkType, Packet, Reader, Writer};
+use crate::disk::NewFile;
 use crate::frame::{Decoder, Frame, Limits as FrameLimits};
 use crate::time::Timestamp;
 
@@ -212,7 +212,7 @@ impl Kept {
 
 /// The file in the making.
 struct Output {
-    writer: Writer<BufWriter<File>>,
+    writer: Writer<NewFile>,
     path: String,
     written: Written,
 }
@@ -221,8 +221,8 @@ impl Output {
     fn create(path: &Path) -> Result<Output, CarveError> {
         let shown = clean(path.to_string_lossy().as_bytes(), 400);
         let application = concat!("rdzvscope ", env!("CARGO_PKG_VERSION"));
-        File::create(path)
-            .and_then(|file| Writer::new(BufWriter::new(file), application))
+        NewFile::create(path)
+            .and_then(|file| Writer::new(file, application))
             .map(|writer| Output { writer, path: shown.clone(), written: Written::default() })
             .map_err(|source| CarveError::Write { path: shown, source })
     }
@@ -248,7 +248,11 @@ impl Output {
 
     fn finish(self) -> Result<Written, CarveError> {
         let (path, written) = (self.path, self.written);
-        self.writer.finish().map(|_| written).map_err(|source| CarveError::Write { path, source })
+        self.writer
+            .finish()
+            .and_then(NewFile::finish)
+            .map(|()| written)
+            .map_err(|source| CarveError::Write { path, source })
     }
 }
 

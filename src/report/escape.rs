@@ -6,6 +6,7 @@
 //! the hexadecimal bytes of the finding.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar;
 
@@ -67,6 +68,26 @@ pub fn visible(c: char) -> String {
         c if c.is_ascii() => format!("\\x{:02x}", u32::from(c)),
         c => format!("\\u{{{:x}}}", u32::from(c)),
     }
+}
+
+/// JSON in which no character that [`is_unsafe`] stands as it is: each becomes the escape `\\u…` of JSON, so that whoever
+/// reads the JSON gets the same strings. Such characters can stand inside strings only.
+pub fn json(text: String) -> String {
+    if text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        return text;
+    }
+    let mut safe = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if is_unsafe(c) {
+            let mut units = [0u16; 2];
+            c.encode_utf16(&mut units).iter().for_each(|u| {
+                let _ = write!(safe, "\\u{u:04x}");
+            });
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
 }
 
 /// The columns that `text` takes on a terminal; never fewer than it takes.

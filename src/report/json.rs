@@ -69,8 +69,8 @@ struct TypedLine<'a, T> {
 /// # Errors
 /// Whatever `out` fails with, or that `body` is no object.
 pub fn write_line<T: Serialize>(out: &mut impl Write, kind: &str, body: &T) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, &TypedLine { kind, body })?;
-    out.write_all(b"\n")
+    let line = serde_json::to_string(&TypedLine { kind, body })?;
+    writeln!(out, "{}", super::escape::json(line))
 }
 
 fn write_lines<T: Serialize>(out: &mut impl Write, kind: &str, bodies: &[T]) -> io::Result<()> {

@@ -20,12 +20,6 @@ impl<'a> Take<'a> {
         Some(*head)
     }
 
-    pub(crate) fn slice(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(head)
-    }
-
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(|[b]| b)
     }
@@ -78,6 +72,19 @@ fn put_moment(out: &mut Vec<u8>, m: OptionalTime) {
 }
 
 impl FlowRecord {
+    /// Bytes of a record in each layout, from the first.
+    const LAYOUT_BYTES: [usize; LAYOUT as usize] = [158, 170];
+
+    /// A record from what is read next; `None` when that is none.
+    pub(crate) fn read_from(input: &mut impl std::io::Read) -> Option<FlowRecord> {
+        let mut bytes = [0u8; 170];
+        let (layout, rest) = bytes.split_first_mut()?;
+        input.read_exact(std::slice::from_mut(layout)).ok()?;
+        let length = Self::LAYOUT_BYTES.get(usize::from(*layout).checked_sub(1)?)?;
+        input.read_exact(rest.get_mut(..length - 1)?).ok()?;
+        Self::from_bytes(&mut Take(bytes.get(..*length)?))
+    }
+
     /// The record as bytes. The first payload bytes are not among them, nor the slot of a flow that is decoded.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(192);
@@ -227,6 +234,9 @@ mod tests {
             heads: None,
         };
         let bytes = r.to_bytes();
+        assert_eq!(Some(&bytes.len()), FlowRecord::LAYOUT_BYTES.last());
+        let read = FlowRecord::read_from(&mut bytes.as_slice()).unwrap();
+        assert_eq!(format!("{r:?}"), format!("{read:?}"));
         let back = FlowRecord::from_bytes(&mut Take(&bytes)).unwrap();
         assert_eq!(format!("{r:?}"), format!("{back:?}"));
         // What was kept before the client's packet was is read too.

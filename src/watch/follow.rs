@@ -171,7 +171,7 @@ impl Watcher {
             notices.push(notice("watch-unreadable", path, "", error, now, deliver));
         }
         for path in found.hosts.iter().chain(&self.wish.hosts) {
-            match std::fs::read(path) {
+            match crate::disk::read_small(path, crate::disk::SMALL_FILE) {
                 Ok(content) => {
                     self.case.save_hosts(path, &content)?;
                 }

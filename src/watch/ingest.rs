@@ -9,7 +9,7 @@ use super::error::WatchError;
 use super::logs;
 use super::news::{conclude, told};
 use crate::alert::Alerts;
-use crate::analysis::{Analysis, Options, survey};
+use crate::analysis::{Analysis, Options, OriginSettings, survey};
 use crate::capture::{Limits, unpacked};
 use crate::case::{self, Case, Delivered};
 use crate::evidence::{Entry, EvidenceError, FactSet, Kind, LineReader, gather, list_segments};
@@ -71,14 +71,17 @@ impl Central {
         &mut self,
         now: Timestamp,
         stop: &dyn Fn() -> bool,
-        options: &dyn Fn(&[String]) -> Result<Options, String>,
+        options: &dyn Fn(&[OriginSettings]) -> Result<(Options, Vec<String>), String>,
     ) -> Result<Ingested, WatchError> {
         let mut taken = Ingested::default();
         self.take(now, stop, &mut taken)?;
         if self.case.is_fresh()? && !stop() {
-            let setups = gather(&self.case.evidence_of(Some(Kind::SiteFacts))?).setups;
-            let options = options(&setups).map_err(WatchError::SiteFacts)?;
-            let analysis = conclude(&mut self.case, &options, &mut |_, _| {})?;
+            let kinds = [Kind::Origin, Kind::Machine, Kind::SiteFacts, Kind::Capture, Kind::Log];
+            let origins = gather(self.case.evidence_of(&kinds)?).origins;
+            let (options, unused) = options(&origins).map_err(WatchError::SiteFacts)?;
+            let mut analysis = conclude(&mut self.case, &options, &mut |_, _| {})?;
+            analysis.report.notes.extend(unused.iter().cloned());
+            taken.wrong.extend(unused);
             let deliver = self.alerts.is_any().then_some(self.alert_on);
             let withheld = self.alerts.withheld(&analysis.report, &mut taken.wrong);
             taken.fresh = self.case.tell_but(&told(&analysis.report, deliver), &withheld, true, now)?;
@@ -126,7 +129,8 @@ impl Central {
                 if self.case.has_arrived(&file, stat.size, stat.modified)? {
                     continue;
                 }
-                let reader = LineReader::new(&file.to_string_lossy()).read(&mut BufReader::new(input));
+                let reader =
+                    LineReader::new(&file.to_string_lossy()).of_size(stat.size).read(&mut BufReader::new(input));
                 let reader = match reader {
                     Ok(reader) => reader,
                     Err(e @ EvidenceError::Newer { .. }) => return Err(e.into()),
@@ -138,7 +142,7 @@ impl Central {
                 };
                 taken.trouble |= !reader.wrong.is_empty();
                 taken.wrong.extend(reader.wrong);
-                self.case.take_evidence(&reader.pile, (&file, stat.size, stat.modified), now)?;
+                self.case.take_evidence(&reader.facts, (&file, stat.size, stat.modified), now)?;
                 taken.segments += 1;
             }
         }
@@ -164,7 +168,7 @@ pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<FactSet, Wa
     let found = survey(&paths, &options.oom);
     refused.extend(found.refused.iter().map(|(p, e)| (p.to_string_lossy().into_owned(), e.clone())));
     for path in found.hosts.iter().chain(&options.hosts) {
-        match std::fs::read(path) {
+        match crate::disk::read_small(path, crate::disk::SMALL_FILE) {
             Ok(content) => drop(case.save_hosts(path, &content)?),
             Err(e) => refused.push((path.to_string_lossy().into_owned(), format!("cannot read: {e}"))),
         }

@@ -1,6 +1,6 @@
 //! One writer a case.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,7 @@ impl Lock {
         path.push(".lock");
         let path = PathBuf::from(path);
         let failed = |source| WatchError::Io { path: path.clone(), doing: "cannot make the lock file", source };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let mut file = crate::disk::private().read(true).create(true).truncate(false).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -34,6 +33,12 @@ impl Lock {
                 return Err(WatchError::Locked { path, pid });
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        // Whatever else has that name is no lock of ours.
+        let mut held = Vec::new();
+        Read::by_ref(&mut file).take(64).read_to_end(&mut held).map_err(failed)?;
+        if held.len() > 32 || !held.trim_ascii().iter().all(u8::is_ascii_digit) {
+            return Err(failed(std::io::Error::other("the name is taken by a file that is no lock")));
         }
         // Who holds it, for people; a full disk is no reason not to work.
         let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));

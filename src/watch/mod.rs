@@ -14,9 +14,7 @@ mod shipping;
 mod stall;
 mod writers;
 
-pub use crate::alert::Alerts;
-pub use error::WatchError;
 pub use follow::{Pass, Watcher, Wish, withheld_counts};
-pub use ingest::{Central, Ingested, evidence_of};
+pub use ingest::{Central, evidence_of};
 pub use lock::Lock;
 pub use news::{conclude, told};

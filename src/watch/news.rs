@@ -106,7 +106,7 @@ pub fn told(report: &Report, deliver_from: Option<Severity>) -> Vec<Delivered> {
 }
 
 fn document<T: Serialize>(kind: &str, body: &T) -> String {
-    serde_json::to_string(&NewsLine { kind, body }).unwrap_or_default()
+    crate::report::escape::json(serde_json::to_string(&NewsLine { kind, body }).unwrap_or_default())
 }
 
 /// Something that went wrong with the watching itself, as an alert.

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use rdzvscope::protocol::tcpstore::Operation;
-use rdzvscope::protocol::tcpstore::release::Release;
+use rdzvscope::api::protocol::tcpstore::Operation;
+use rdzvscope::api::protocol::tcpstore::release::Release;
 use serde_json::Value;
 
 use super::{Stage, answer, exactly, hex, load, send, unhex};

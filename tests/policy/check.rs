@@ -15,7 +15,7 @@ fn check(fleet: &[&str], old: &str) -> (i32, String, String) {
 #[test]
 fn a_policy_covers_the_fleet_that_it_was_made_for_and_says_what_came_after() {
     let directory = tempfile::tempdir().unwrap();
-    for product in rdzvscope::policy::Product::ALL {
+    for product in rdzvscope::api::policy::Product::ALL {
         let path = directory.path().join(product.file());
         fs::write(&path, policy(product.name())).unwrap();
         let old = path.to_str().unwrap();

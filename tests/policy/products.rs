@@ -37,7 +37,7 @@ fn nmap_leaves_hosts_and_ports_alone() {
 fn nmap_takes_the_exclude_directive() {
     let text = policy("nmap-detection");
     let line = text.lines().find(|l| !l.starts_with('#')).unwrap();
-    let Some(file) = rdzvscope::prescan::ProbeFile::installed() else {
+    let Some(file) = rdzvscope::api::prescan::ProbeFile::installed() else {
         assert_eq!(line, "Exclude T:29500");
         return;
     };
@@ -47,7 +47,7 @@ fn nmap_takes_the_exclude_directive() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("probes");
     fs::write(&path, probes).unwrap();
-    let read = rdzvscope::prescan::ProbeFile::read(&path).unwrap();
+    let read = rdzvscope::api::prescan::ProbeFile::read(&path).unwrap();
     assert!(read.excluded.contains(29500) && read.excluded.contains(9103) && !read.excluded.contains(29501));
 }
 
@@ -91,7 +91,6 @@ fn nft_takes_the_table() {
 }
 
 /// Runs Python on a text; `None` where the interpreter or the module is missing.
-#[allow(clippy::print_stderr)]
 fn python(code: &str, argument: &str) -> Option<String> {
     let mut missing = String::new();
     // The one of the distribution has the modules that the distribution installed.
@@ -104,7 +103,7 @@ fn python(code: &str, argument: &str) -> Option<String> {
         assert!(ok, "{said}");
         return Some(said.trim().to_owned());
     }
-    eprintln!("SKIPPED: {missing}");
+    super::skip::skipped(&missing);
     None
 }
 
@@ -193,9 +192,9 @@ fn what_no_policy_can_cover_is_said() {
 
 #[test]
 fn every_policy_names_its_date_and_its_cost() {
-    for product in rdzvscope::policy::Product::ALL {
+    for product in rdzvscope::api::policy::Product::ALL {
         let text = policy(product.name()).replace('+', " ").replace("%3A", ":").replace("%2C", ",");
-        if product == rdzvscope::policy::Product::OpenvasHosts {
+        if product == rdzvscope::api::policy::Product::OpenvasHosts {
             continue; // A field that takes addresses alone.
         }
         assert!(text.contains(&format!("rdzvscope prescan --policy {}, 20", product.name())), "{text}");

@@ -2,8 +2,8 @@
 
 #![allow(dead_code)]
 
-use rdzvscope::report::model::*;
-use rdzvscope::time::Timestamp;
+use rdzvscope::api::report::model::*;
+use rdzvscope::api::time::Timestamp;
 
 /// 2026-11-29T11:20:00Z and `seconds` more.
 pub(crate) fn at(seconds: f64) -> Timestamp {
@@ -207,6 +207,7 @@ pub(crate) fn incident() -> Report {
                     format!("port 29500 was found closed {:.1} s after the kill", 2.7),
                 ],
                 coverage: CoverageLevel::Observed,
+                ..IncidentHost::default()
             })
             .collect(),
         source: Some(IncidentSource {

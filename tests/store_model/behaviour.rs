@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rdzvscope::protocol::tcpstore::server::{Action, Backend, ConnectionId, How, Server, Store, open, step};
+use rdzvscope::api::protocol::tcpstore::server::{Action, Backend, ConnectionId, How, Server, Store, open, step};
 
 use super::{hex, load, sent, server, text, unhex};
 

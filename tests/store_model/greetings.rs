@@ -1,7 +1,7 @@
 //! What other protocols say first, by dialect: a table made by another model, cross-checked with real servers.
 
-use rdzvscope::protocol::tcpstore::Dialect;
-use rdzvscope::protocol::tcpstore::server::{Backend, Outcome, Server, Store, Verdict, verdict_on};
+use rdzvscope::api::protocol::tcpstore::Dialect;
+use rdzvscope::api::protocol::tcpstore::server::{Backend, Outcome, Server, Store, Verdict, verdict_on};
 
 use super::{load, text, unhex};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use rdzvscope::protocol::tcpstore::server::{Outcome, Policy, Store, Verdict, verdict_on};
+use rdzvscope::api::protocol::tcpstore::server::{Outcome, Policy, Store, Verdict, verdict_on};
 
 use super::{load, nmap, server, text, unhex};
 
@@ -21,10 +21,9 @@ fn word(v: &Verdict) -> &'static str {
 }
 
 #[test]
-#[allow(clippy::print_stderr)] // a skipped test must say so
 fn every_probe_on_every_recorded_server() {
     let Some(probes) = nmap::probes() else {
-        eprintln!("SKIPPED: nmap is not installed, and its probes are read from its file");
+        super::skip::skipped("nmap is not installed, and its probes are read from its file");
         return;
     };
     let mut differences = Vec::new();
@@ -49,7 +48,7 @@ fn every_probe_on_every_recorded_server() {
                 differences.push(format!("{name} {label}: was {was}, model says {says}"));
             }
             if was == "waits" || was == "allocated" {
-                let blocks = server.backend == rdzvscope::protocol::tcpstore::server::Backend::Poll;
+                let blocks = server.backend == rdzvscope::api::protocol::tcpstore::server::Backend::Poll;
                 assert_eq!(verdict.blocks_server, blocks, "{name} {label}");
             }
             assert!(!verdict.explanation.is_empty());

@@ -2,8 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rdzvscope::protocol::tcpstore::release::Release;
-use rdzvscope::protocol::tcpstore::server::{
+use rdzvscope::api::protocol::tcpstore::release::Release;
+use rdzvscope::api::protocol::tcpstore::server::{
     Action, Backend, ConnectionId, Limits, Server, Store, hang_up, open, step, verdict,
 };
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use rdzvscope::protocol::tcpstore::server::{Limits, Server, Store};
+use rdzvscope::api::protocol::tcpstore::server::{Limits, Server, Store};
 
 use super::client::Step;
 use super::machine::{Machine, Victim};

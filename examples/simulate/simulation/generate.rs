@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use rdzvscope::protocol::tcpstore::Release;
-use rdzvscope::protocol::tcpstore::server::{Backend, Server};
+use rdzvscope::api::protocol::tcpstore::Release;
+use rdzvscope::api::protocol::tcpstore::server::{Backend, Server};
 
 use super::client::{prefix, watcher, worker};
 use super::engine::{Actor, Cause, Kill, Scene, play};

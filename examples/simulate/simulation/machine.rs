@@ -1,6 +1,6 @@
 //! A host's memory: what its kernel grants, how fast a process fills it, and who is killed when it is gone.
 
-use rdzvscope::protocol::tcpstore::server::Policy;
+use rdzvscope::api::protocol::tcpstore::server::Policy;
 
 /// A host, as far as its memory goes. Sizes are bytes.
 #[derive(Clone, Debug)]

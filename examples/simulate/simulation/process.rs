@@ -1,6 +1,6 @@
 //! The server's side: what the process reads, answers, allocates, and dies of.
 
-use rdzvscope::protocol::tcpstore::server::{Action, ConnectionId, How, hang_up, open, step};
+use rdzvscope::api::protocol::tcpstore::server::{Action, ConnectionId, How, hang_up, open, step};
 
 use super::connection::LATENCY;
 use super::engine::{Cause, Engine, In, Kill, What};

@@ -1,7 +1,8 @@
 use std::io::Write;
 
 use super::*;
-use crate::capture::{CaptureFormat, Compression, Kind, Sniffed, sniff, sniff_path};
+use crate::capture::kind::{CaptureFormat, Compression, Sniffed};
+use crate::capture::{Kind, sniff, sniff_path};
 
 pub(super) const ALL: [Compression; 5] =
     [Compression::Gzip, Compression::Zstd, Compression::Lz4, Compression::Xz, Compression::Bzip2];

@@ -1,5 +1,6 @@
 use super::*;
-use crate::capture::{ByteOrder, CaptureFormat};
+use crate::capture::kind::CaptureFormat;
+use crate::capture::summary::ByteOrder;
 
 #[test]
 fn both_byte_orders_and_both_units() {

@@ -1,5 +1,6 @@
 use super::*;
-use crate::capture::{ByteOrder, LinkType, Packet, Writer};
+use crate::capture::summary::ByteOrder;
+use crate::capture::{LinkType, Packet, Writer};
 use crate::net::Address;
 use crate::time::Timestamp;
 

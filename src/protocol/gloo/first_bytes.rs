@@ -7,13 +7,15 @@
 //! Seen in 1.13 and 2.15, layouts from Gloo's `transport/tcp/pair.h`.
 
 /// Bytes of a pair's number.
-const NUMBER: usize = 8;
+pub(super) const NUMBER: usize = 8;
 /// Bytes of an operation's header.
 const HEADER: usize = 48;
 /// First bytes of each direction that are looked at.
 pub const HEAD_BYTES: usize = NUMBER + HEADER;
 /// Pairs of one rank; the number counts them, groups included.
-const MAX_NUMBER: u64 = 1 << 32;
+pub(super) const MAX_NUMBER: u64 = 1 << 32;
+/// Collectives are numbered to 8; a margin for later ones.
+const MAX_COLLECTIVE: u8 = 32;
 /// The longest operation that is taken for real.
 const MAX_LENGTH: u64 = 1 << 40;
 
@@ -51,25 +53,27 @@ pub fn first_bytes(client: &[u8], server: &[u8]) -> FirstBytes {
 }
 
 /// The header of an operation.
-fn operation(bytes: &[u8]) -> FirstBytes {
+pub(super) fn operation(bytes: &[u8]) -> FirstBytes {
     let Some(all) = number(bytes, 0) else { return FirstBytes::NotEnoughBytes };
     if !(HEADER as u64..MAX_LENGTH).contains(&all) {
         return FirstBytes::No;
     }
     let Some(opcode) = number(bytes, 8) else { return FirstBytes::NotEnoughBytes };
-    let data = match (all.checked_sub(HEADER as u64), opcode as u32) {
+    let data = match (all.checked_sub(HEADER as u64), opcode) {
         (Some(data), 0 | 1) => Some(data),
         (Some(0), 2 | 3) => None,
         _ => return FirstBytes::No,
     };
     match (data, number(bytes, 32)) {
+        // The slot: a collective's number is its highest byte; calls of PyTorch's own have a tag there instead.
+        _ if bytes.get(23).is_some_and(|b| *b > MAX_COLLECTIVE) => FirstBytes::No,
         _ if bytes.len() < HEADER => FirstBytes::NotEnoughBytes,
         (Some(data), Some(length)) if data != length => FirstBytes::No,
         _ => FirstBytes::Pair,
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..)?.get(..8)?.try_into().ok()?))
 }
 

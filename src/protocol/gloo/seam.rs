@@ -1,11 +1,19 @@
 //! Gloo, as the rest of the house sees it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::first_bytes::{NUMBER, operation};
+use super::group::{Groups, speaks};
+use super::judge::judge;
+use super::rules::RULES;
 use super::{FirstBytes, HEAD_BYTES, first_bytes};
+use crate::finding::{Finding, Rule};
+use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::{
-    Decoded, Decoder, Dissector, Evidence, Given, ListenerView, Match, Opening, Study, Traffic,
+    Asked, Decoded, Decoder, Dissector, Evidence, Given, Lesson, ListenerView, Match, Opening, Seen, Study, Traffic,
+    own_candidates,
 };
 use crate::stream::{Chunk, Direction};
 use crate::vocabulary::{Protocol, Role};
@@ -13,33 +21,81 @@ use crate::vocabulary::{Protocol, Role};
 /// Gloo.
 pub struct Gloo;
 
+/// Whether the first bytes hold what a pair exchanges, behind a number or without one.
+fn exchanges(client: &[u8], server: &[u8]) -> [bool; 2] {
+    let pair = |bytes: &[u8]| operation(bytes) == FirstBytes::Pair;
+    [pair(client) || client.get(NUMBER..).is_some_and(pair), pair(server)]
+}
+
 impl Dissector for Gloo {
     fn protocol(&self) -> Protocol {
         Protocol::Gloo
     }
 
-    /// A number and a header are too little to know a pair by on any port: a store names them.
-    fn recognise(&self, _opening: &Opening<'_>) -> Match {
-        Match::No
+    /// By an operation's header: a number alone is too little to know a pair by on any port.
+    fn recognise(&self, opening: &Opening<'_>) -> Match {
+        match first_bytes(opening.client, opening.server) {
+            FirstBytes::No => Match::No,
+            _ if exchanges(opening.client, opening.server) != [false; 2] => Match::Yes,
+            _ => Match::Undecided,
+        }
     }
 
     fn decoder(&self, midstream: bool) -> Box<dyn Decoder> {
-        Box::new(Pair { midstream, heads: Default::default() })
+        Box::new(Pair { midstream, heads: Default::default(), from: [None; 2] })
     }
 
-    fn reads_late(&self) -> bool {
-        false
+    /// Strangers are counted one by one. What merely might have been a pair is another protocol's to tell apart.
+    fn alike(&self, o: &FlowObservation) -> Option<u64> {
+        o.gloo().filter(|f| !f.is_pair && o.decoded.len() > 1).map(|_| 0)
     }
 
-    /// Pairs that some rank connected to.
+    /// Of a connection that was joined in the middle either side may be the listener.
+    fn candidates(&self, seen: &Seen<'_>, asked: &Asked<'_>, taught: &[Lesson]) -> BTreeSet<Endpoint> {
+        let mut all = own_candidates(Protocol::Gloo, seen, asked, taught);
+        let joined = seen.flows().filter(|f| speaks(f) && f.record.isn(Direction::ToServer).is_none());
+        all.extend(joined.map(FlowObservation::client));
+        all
+    }
+
+    /// Those that a store names, and those that were spoken to as pairs are, by somebody.
+    fn listeners(&self, given: &Given<'_>) -> BTreeSet<Endpoint> {
+        let told = given.taught.iter().filter(|l| l.protocol == Protocol::Gloo).map(|l| l.endpoint);
+        let flows = given.seen.flows().filter(|f| speaks(f));
+        let ends = flows.flat_map(|f| {
+            let joined = f.record.isn(Direction::ToServer).is_none();
+            [Some(f.server()), joined.then(|| f.client())].into_iter().flatten()
+        });
+        told.chain(ends).filter(|e| given.listeners.contains(e)).collect()
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    /// Listeners that somebody connected to.
     fn study(&self, given: &Given<'_>) -> Study {
+        let groups = Groups::of(given);
         let traffic = given.seen.traffic(|r| r.accepted() && given.connections.contains_key(&r.server()));
-        let listener = |(endpoint, seen): (&_, &Traffic)| {
-            let lesson = given.taught.iter().find(|l| l.protocol == Protocol::Gloo && l.endpoint == *endpoint)?;
-            let by = Evidence { text: lesson.by.clone(), packet: None };
-            Some(ListenerView { traffic: Some(*seen), ..ListenerView::new(*endpoint, Some(Role::Pair), by) })
+        let listener = |(endpoint, seen): (&Endpoint, &Traffic)| {
+            let lesson = given.taught.iter().find(|l| l.protocol == Protocol::Gloo && l.endpoint == *endpoint);
+            let by = match lesson {
+                Some(lesson) => Evidence { text: lesson.by.clone(), packet: None },
+                None => {
+                    let own = given.connections.get(endpoint)?.iter().filter_map(|g| g.connection.observation);
+                    let packet = own.filter(|o| speaks(o)).find_map(|o| Some(o.kept.iter().flatten().next()?.packet));
+                    Evidence { text: "what its peers sent".to_string(), packet }
+                }
+            };
+            Some(ListenerView {
+                traffic: Some(*seen),
+                version: groups.releases(*endpoint).map(str::to_string),
+                ..ListenerView::new(*endpoint, Some(Role::Pair), by)
+            })
         };
-        Study { listeners: traffic.iter().filter_map(listener).collect(), ..Study::default() }
+        let judged = |(endpoint, connections): (&Endpoint, &Vec<_>)| judge(&groups, *endpoint, connections);
+        let findings: Vec<Finding> = given.connections.iter().flat_map(judged).collect();
+        Study { listeners: traffic.iter().filter_map(listener).collect(), findings, ..Study::default() }
     }
 }
 
@@ -47,13 +103,17 @@ impl Dissector for Gloo {
 struct Pair {
     midstream: bool,
     heads: [Vec<u8>; 2],
+    /// Offsets of the first bytes.
+    from: [Option<u64>; 2],
 }
 
-/// Whether a connection is a pair of Gloo's.
+/// What a connection to a pair's listener is.
 #[derive(Debug)]
 pub struct PairFacts {
-    /// Its bytes are those of a pair, or it was joined in the middle.
+    /// It may be a pair: it carries what pairs exchange, or waits as one does, or was joined in the middle.
     pub is_pair: bool,
+    /// The client (of a connection that was joined in the middle: either side) sent what pairs exchange.
+    pub speaks: bool,
 }
 
 impl Decoded for PairFacts {}
@@ -67,8 +127,8 @@ impl FlowObservation {
 
 impl Decoder for Pair {
     fn chunk(&mut self, direction: Direction, chunk: &Chunk<'_>) {
-        let head = &mut self.heads[direction.index()];
-        if head.len() as u64 == chunk.offset {
+        let (head, from) = (&mut self.heads[direction.index()], &mut self.from[direction.index()]);
+        if from.get_or_insert(chunk.offset).saturating_add(head.len() as u64) == chunk.offset {
             let room = HEAD_BYTES.saturating_sub(head.len());
             head.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));
         }
@@ -77,11 +137,16 @@ impl Decoder for Pair {
     fn gap(&mut self, _direction: Direction, _offset: u64, _length: u64) {}
 
     fn is_done(&self) -> bool {
-        self.heads.iter().any(|h| h.len() >= HEAD_BYTES)
+        let [client, server] = &self.heads;
+        self.heads.iter().all(|h| h.len() >= HEAD_BYTES) && exchanges(client, server) != [false; 2]
     }
 
     fn end(self: Box<Self>) -> Arc<dyn Decoded> {
         let [client, server] = &self.heads;
-        Arc::new(PairFacts { is_pair: self.midstream || first_bytes(client, server) == FirstBytes::Pair })
+        let said = exchanges(client, server);
+        Arc::new(PairFacts {
+            is_pair: self.midstream || first_bytes(client, server) == FirstBytes::Pair,
+            speaks: said[0] || self.midstream && said[1],
+        })
     }
 }

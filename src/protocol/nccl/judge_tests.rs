@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::fate::Outcome;
+use super::judge::Judgement;
+use super::network::LearnedFrom;
 use super::test_support::{Seen, capture, truth};
 use super::*;
 use crate::net::Endpoint;

@@ -8,6 +8,7 @@ mod escape;
 mod fields;
 mod nmap;
 mod nmap_probes;
+mod server;
 mod text;
 mod tls;
 mod tool;
@@ -29,6 +30,8 @@ pub struct Stray {
     /// The nmap service probe that these bytes are, all of them.
     pub nmap_probe: Option<&'static str>,
 }
+
+pub use server::greeting;
 
 /// Names the protocol of a stream from its `first` bytes, given that it is `total_length` bytes long so far.
 /// Never fails; `first` may be cut anywhere. A probe is only recognised when `first` is the whole stream.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::answer::AnswerKind;
 use super::event::{Declared, Event, Place, Unfinished, ValidateFault};
 use super::infer_dialect::Reading;
 use super::learned::Learned;
@@ -12,6 +13,8 @@ use crate::time::Timestamp;
 /// At most so many claims of a connection are kept; all are counted. Kept are the last one, which is the one that a stream
 /// ends in, and the largest before it: sixteen honest values of 64 KiB must not hide a claim of a terabyte.
 const KEPT_CLAIMS: usize = 16;
+/// The largest number of workers that a first ADD is answered with; more is another protocol's greeting.
+pub(super) const MAX_WORKERS: i64 = 1 << 24;
 
 /// The first request of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,21 @@ pub struct FirstRequest {
     pub time: Timestamp,
     /// The packet with its last byte.
     pub packet: crate::stream::PacketRef,
+}
+
+/// Something that no server of the dialect sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFault {
+    /// The query that it should answer.
+    pub query: Option<Operation>,
+    /// The length or number that it declares, where it is one.
+    pub declared: Option<u64>,
+    /// Answers before it that made sense.
+    pub right: u64,
+    /// In words: `PING was answered with another number`.
+    pub text: String,
+    /// Where in the server's stream.
+    pub place: Place,
 }
 
 /// A reading of one connection in one dialect. Bounded, whatever the connection's length.
@@ -61,6 +79,10 @@ pub struct Facts {
     pub validate: Option<(ValidateFault, Place)>,
     /// The client's stream ended inside this message.
     pub unfinished: Option<Unfinished>,
+    /// The server's stream ended inside this answer.
+    pub unfinished_answer: Option<Unfinished>,
+    /// The first thing from the server that no store sends.
+    pub server_fault: Option<ServerFault>,
     /// Bytes from the server that answer nothing.
     pub unexpected: u64,
     /// The first such place.
@@ -92,6 +114,8 @@ impl Facts {
             unknown: None,
             validate: None,
             unfinished: None,
+            unfinished_answer: None,
+            server_fault: None,
             unexpected: 0,
             unexpected_at: None,
             answer_lengths: 0,
@@ -147,6 +171,19 @@ impl Facts {
             }
             Event::Answer(answer) => {
                 Arc::make_mut(&mut self.learned).answer(&answer);
+                if answer.kind == AnswerKind::WrongNonce {
+                    let place = Place { offset: answer.offset, packet: answer.first, time: answer.first_time };
+                    let declared = answer.number.map(|n| n as u64);
+                    self.fault(Some(answer.query), declared, "was answered with another number", place);
+                } else if answer.query == Operation::Add && self.requests == self.greetings + 1 && self.counts_workers()
+                {
+                    let text = "was answered with a number that no count of workers is";
+                    let of_workers = answer.number.is_some_and(|n| (0..=MAX_WORKERS).contains(&n));
+                    let place = Place { offset: answer.offset, packet: answer.first, time: answer.first_time };
+                    if !of_workers {
+                        self.fault(Some(answer.query), answer.number.map(|n| n as u64), text, place);
+                    }
+                }
                 self.answers += 1;
             }
             Event::Callback(_) => self.answers += 1,
@@ -161,18 +198,24 @@ impl Facts {
             }
             Event::Unknown { opcode, place } => self.unknown = self.unknown.or(Some((opcode, place))),
             Event::Validate { fault, place } => self.validate = self.validate.or(Some((fault, place))),
-            Event::Unfinished(u) => {
-                if u.direction == super::Direction::Client {
-                    self.unfinished = Some(u);
-                }
-            }
-            Event::Unexpected { place, .. } => {
+            Event::Unfinished(u) => match u.direction {
+                super::Direction::Client => self.unfinished = Some(u),
+                super::Direction::Server => self.unfinished_answer = Some(u),
+            },
+            Event::Unexpected { request, place, .. } => {
+                self.fault(request.map(|r| r.1), None, "was answered with a byte that no store answers", place);
                 self.unexpected += 1;
                 self.unexpected_at = self.unexpected_at.or(Some(place));
             }
-            Event::AnswerLength { text, value, .. } => {
+            Event::AnswerLength { text, value, query, place, .. } => {
                 // A large value is a large answer; text, or more than any store can hold, is another protocol.
                 if text.is_some() || value > 1 << 40 {
+                    self.fault(
+                        Some(query),
+                        Some(value),
+                        "was answered with a length or number that no store sends",
+                        place,
+                    );
                     self.answer_lengths += 1;
                 }
             }
@@ -180,6 +223,34 @@ impl Facts {
             Event::Resynchronized { .. } => self.resynchronized += 1,
             Event::Undecoded { length, .. } => self.undecoded += length,
         }
+    }
+
+    fn fault(&mut self, query: Option<Operation>, declared: Option<u64>, text: &str, place: Place) {
+        if self.server_fault.is_none() {
+            let subject = query.map_or("what nobody asked".to_string(), |q| q.to_string());
+            let right = self.answers;
+            self.server_fault = Some(ServerFault { query, declared, right, text: format!("{subject} {text}"), place });
+        }
+    }
+
+    /// Whether the first request is the count of workers, ADD `init/`.
+    fn counts_workers(&self) -> bool {
+        self.first.as_ref().is_some_and(|f| f.query == Operation::Add && f.key.as_deref() == Some(b"init/"))
+    }
+
+    /// Whether what the server sent makes sense in this dialect, to the end or for a while.
+    pub fn server_makes_sense(&self) -> bool {
+        self.server_fault.as_ref().map_or(self.answers, |f| f.right) > 0
+    }
+
+    /// Whether a client greeted and then only kept the connection: it validated, and pinged where it did.
+    pub fn only_greets(&self) -> bool {
+        self.greetings > 0
+            && self.requests == self.greetings
+            && self.unknown.is_none()
+            && self.validate.is_none()
+            && self.unfinished.is_none()
+            && self.server_fault.is_none()
     }
 
     /// Whether the whole connection reads as a store client's in this dialect: at least one request beyond a greeting,
@@ -196,11 +267,6 @@ impl Facts {
     /// Whether the connection begins as a store client's: greetings count, where they were taken.
     pub fn begins_well(&self) -> bool {
         self.validate.is_none() && self.implausible == 0 && (self.plausible > 0 || self.greetings > 0)
-    }
-
-    /// Whether `operation` was asked for.
-    pub fn asked(&self, operation: Operation) -> bool {
-        self.operations >> operation as u32 & 1 != 0
     }
 }
 

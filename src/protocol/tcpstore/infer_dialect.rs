@@ -28,6 +28,8 @@ pub struct Reading {
     pub answers: u64,
     /// The first thing that a real client and server of this dialect never say.
     pub contradiction: Option<Evidence>,
+    /// It was the server that said it, after answers that made sense.
+    pub(super) by_server_late: bool,
     /// The query types seen, each with the packet of the first.
     pub queries: Vec<(Operation, PacketRef)>,
     /// The first query behind VALIDATE, and its packet.
@@ -35,6 +37,8 @@ pub struct Reading {
     validated: Option<PacketRef>,
     /// The nonce of the last PING: its answer repeats it.
     nonce: Option<i64>,
+    /// The first request counts workers (ADD `init/`), and is not answered yet.
+    counting: bool,
 }
 
 impl Reading {
@@ -44,6 +48,14 @@ impl Reading {
 
     /// Takes note of an event.
     pub fn see(&mut self, event: &Event) {
+        let before = self.contradiction.is_none();
+        let of_server = matches!(event, Event::Answer(_) | Event::AnswerLength { .. } | Event::Unexpected { .. });
+        let right = self.answers;
+        self.take(event);
+        self.by_server_late |= before && self.contradiction.is_some() && of_server && right > 0;
+    }
+
+    fn take(&mut self, event: &Event) {
         match event {
             Event::Request(m) => {
                 self.requests += 1;
@@ -53,6 +65,9 @@ impl Reading {
                 if m.query == Operation::Ping {
                     self.nonce = m.number;
                 }
+                let first = self.requests == 1
+                    || self.queries.iter().all(|(q, _)| matches!(q, Operation::Validate | Operation::Ping));
+                self.counting = first && m.query == Operation::Add && m.key().is_some_and(|k| k.bytes == b"init/");
                 if m.query == Operation::Validate {
                     self.validated.get_or_insert(m.last);
                 }
@@ -75,6 +90,10 @@ impl Reading {
                 if a.query == Operation::Ping && a.number != self.nonce {
                     let got = a.number.unwrap_or(0);
                     self.contradict(a.last, format!("PING answered with another number, {got}"));
+                }
+                let got = a.number.unwrap_or(0);
+                if std::mem::take(&mut self.counting) && !(0..=super::facts::MAX_WORKERS).contains(&got) {
+                    self.contradict(a.last, format!("a count of workers answered with {got}"));
                 }
             }
             Event::Declared(d) if d.value >= ABSURD => {
@@ -100,6 +119,15 @@ impl Reading {
             }
             _ => {}
         }
+    }
+
+    /// Without a contradiction that only the server made, after it had answered rightly: its answers may be malformed, and the
+    /// client is not to be blamed for them.
+    pub fn forgiven(mut self) -> Reading {
+        if self.by_server_late {
+            self.contradiction = None;
+        }
+        self
     }
 
     /// Whether all of it makes sense, and a server went along: VALIDATE with its magic needs no answer.
@@ -179,6 +207,13 @@ pub fn narrow<'a>(flows: impl IntoIterator<Item = &'a FlowReadings>) -> Narrowed
         }
     }
     out
+}
+
+/// The oldest release that the client can be and the newest, as (major, minor), from its connection read in dialect D.
+pub(super) fn releases(reading: &Reading) -> (Option<(u8, u8)>, Option<(u8, u8)>) {
+    let mut out = Narrowed { dialects: DialectSet::NONE, since: None, until: None, evidence: Vec::new() };
+    out.versions(reading);
+    (out.since, out.until)
 }
 
 impl Narrowed {

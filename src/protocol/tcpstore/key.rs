@@ -142,7 +142,7 @@ fn is_rank_or_pair(text: &str) -> bool {
 
 fn by_value(path: &str, last: &str, value: &[u8]) -> Option<Purpose> {
     let numbered = is_rank_or_pair(last);
-    if numbered && !path.contains("SymmetricMemory/") && !parse_blob(value).is_empty() {
+    if numbered && !path.contains("SymmetricMemory/") && parse_blob(value).is_some() {
         // Gloo's blob for two ranks in PyTorch 1.4 is 128 bytes too, and begins as ids before NCCL 2.16.2 do.
         // Its unused bytes are stack memory, an id's are zero; on a tie the group's backend name decides.
         let ambiguous = parse_unique_id(value).is_some();

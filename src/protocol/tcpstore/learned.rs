@@ -10,7 +10,6 @@ use super::key::{ELASTIC_STATE, Purpose, purpose};
 use super::request::Message;
 use super::signs::Signs;
 use super::{Field, Operation};
-use crate::net::Endpoint;
 use crate::protocol::gloo;
 use crate::protocol::nccl::{UniqueId, parse_unique_id};
 use crate::stream::PacketRef;
@@ -62,7 +61,7 @@ pub struct Learned {
     /// Workers' stores, by the rendezvous round that names them.
     pub stores: BTreeMap<String, NamedStore>,
     /// Gloo addresses by group and rank: where the rank waits for its pairs (up to 1.13 one address a peer).
-    pub gloo: BTreeMap<(String, u64), (Vec<Endpoint>, Said)>,
+    pub gloo: BTreeMap<(String, u64), (gloo::Blob, Said)>,
     /// Elastic jobs by run id.
     pub jobs: BTreeMap<String, ElasticJob>,
     /// The highest count of `init/`: how many workers joined.
@@ -214,10 +213,10 @@ impl Learned {
     fn pair(&mut self, key: &[u8], value: &[u8], said: Said) {
         let text = String::from_utf8_lossy(key).into_owned();
         let Some((group, rank)) = text.rsplit_once('/') else { return };
-        let (Ok(rank), mut endpoints) = (rank.parse::<u64>(), gloo::parse_blob(value)) else { return };
-        endpoints.truncate(MEMBERS);
-        if self.gloo.len() < MEMBERS && !endpoints.is_empty() {
-            self.gloo.entry((group.to_string(), rank)).or_insert((endpoints, said));
+        let (Ok(rank), Some(mut blob)) = (rank.parse::<u64>(), gloo::parse_blob(value)) else { return };
+        blob.endpoints.truncate(MEMBERS);
+        if self.gloo.len() < MEMBERS {
+            self.gloo.entry((group.to_string(), rank)).or_insert((blob, said));
         }
     }
 

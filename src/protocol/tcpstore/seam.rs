@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{Candidates, Decoding, Dialect, Facts, first_bytes};
+use super::infer_dialect::releases;
+use super::{Candidates, Declared, Decoding, Dialect, Facts, first_bytes};
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::{
@@ -21,7 +22,16 @@ pub struct Tcpstore;
 #[derive(Debug)]
 pub struct Readings(Vec<Facts>);
 
-impl Decoded for Readings {}
+/// What a claim takes as a finding and in a report, in bytes.
+const CLAIM_MEMORY: u64 = 6 << 10;
+
+impl Decoded for Readings {
+    fn memory(&self) -> u64 {
+        let own = |f: &Facts| size_of::<Facts>() + f.declared.capacity() * size_of::<Declared>();
+        let claims = self.0.iter().map(|f| f.declared_count).max().unwrap_or(0);
+        self.0.iter().map(own).sum::<usize>() as u64 + claims.min(16) * CLAIM_MEMORY
+    }
+}
 
 impl FlowObservation {
     /// What a TCPStore decoder of each dialect makes of it; empty when none was tried.
@@ -32,6 +42,12 @@ impl FlowObservation {
     /// What a TCPStore decoder of `dialect` makes of it.
     pub fn facts(&self, dialect: Dialect) -> Option<&Facts> {
         self.store().iter().find(|f| f.dialect == dialect)
+    }
+
+    /// The oldest and the newest release of PyTorch that the store's client can be, where its requests tell.
+    pub fn client_releases(&self) -> (Option<(u8, u8)>, Option<(u8, u8)>) {
+        let sound = self.facts(Dialect::D).filter(|f| f.reading.is_sound());
+        sound.map_or((None, None), |f| releases(&f.reading))
     }
 }
 

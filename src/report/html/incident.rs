@@ -69,7 +69,7 @@ fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
             h.text(&f.time.map_or(String::new(), |t| times.short(t)));
             let link = format!("#f-{}", f.id);
             h.raw("<small>").open("a", &[("href", &link)]);
-            h.text(&place(report, f).unwrap_or_default()).raw("</a>");
+            h.text(&place(report, f, super::NAME).unwrap_or_default()).raw("</a>");
             h.raw("</small>").leaf("small", &[], &part.probe().unwrap_or_default());
         }
         None => {
@@ -82,7 +82,7 @@ fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
     h.open("td", &[("class", "when"), ("data-sort", &key)]);
     match event {
         Some(e) => {
-            h.text(&part.killed_at(times).unwrap_or_default());
+            h.text(&part.killed_at(times, 0.0).unwrap_or_default());
             let process = e.process.as_deref().unwrap_or("process unknown");
             let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
             h.leaf("small", &[], &format!("{process}{pid}"));
@@ -171,18 +171,9 @@ fn survivors(h: &mut Html, incident: &Incident) {
 }
 
 fn odds(h: &mut Html, incident: &Incident) {
-    h.raw("<h3>By accident?</h3><p>");
-    match incident.chance.as_ref() {
-        Some(c) => {
-            let rate = c.expected_per_year.map_or("unknown".to_string(), |n| format!("{n:.2e} a year"));
-            let method = c.method.as_deref().map_or(String::new(), |m| format!(" ({m})"));
-            h.text(&format!("Coincidences to be expected: {rate}{method}."));
-        }
-        None => {
-            h.text("Not estimated.");
-        }
+    if let Some(text) = view::chance(incident) {
+        h.raw("<h3>Could the times fit by accident?</h3>").leaf("p", &[], &text).line();
     }
-    h.raw("</p>\n");
     if !incident.settled_by.is_empty() {
         h.raw("<h3>Would settle it</h3><ul>");
         for flag in incident.settled_by.iter().take(40) {

@@ -42,6 +42,7 @@ fn what(incident: &Incident) -> String {
         IncidentKind::Oom => format!("OOM kills on {hosts}"),
         IncidentKind::NcclInit => format!("an NCCL communicator that never came up on {hosts}"),
         IncidentKind::NcclSplit => format!("an NCCL communicator split that failed on {hosts}"),
+        IncidentKind::GlooGroup => format!("a Gloo process group that failed on {hosts}"),
         IncidentKind::ListenerDeath if one_host => format!("the death of a listener on {hosts}"),
         IncidentKind::ListenerDeath => format!("the death of listeners on {hosts}"),
     }
@@ -67,7 +68,10 @@ fn cause(report: &Report, incident: &Incident) -> String {
     };
     let who = match incident.cause {
         Cause::Scan => "a scan",
-        Cause::VersionMismatch => "a client of another PyTorch or NCCL release (no scan)",
+        Cause::VersionMismatch if matches!(incident.kind, IncidentKind::Oom | IncidentKind::ListenerDeath) => {
+            "a client of another PyTorch release (no scan)"
+        }
+        Cause::VersionMismatch => "a client of another NCCL release (no scan)",
         Cause::ForeignClient => "a client that is none of the job's",
         Cause::LaunchMismatch => "a launch that disagrees with itself (no scan), with a rank",
         Cause::Unknown => "messages of unknown origin",
@@ -144,12 +148,7 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
         }
     }
     if let Some(date) = page.times.date {
-        let zone = match page.times.zone {
-            crate::report::size::Zone::Utc => "UTC".to_string(),
-            crate::report::size::Zone::Local => "in the local zone".to_string(),
-            crate::report::size::Zone::Fixed(offset) => format!("at UTC{offset}"),
-        };
-        page.paragraph(&format!("Times are {zone}, of {date} where no date stands with them."));
+        page.paragraph(&format!("Times are {}, of {date} where no date stands with them.", page.zone()));
     }
 }
 
@@ -188,14 +187,11 @@ fn coverage(page: &mut Page, report: &Report) {
         page.bullet(1, &format!("{}: {}", t(&host.host), view::watched(host, &page.times)));
     }
     let others = coverage.hosts.iter().filter(|h| h.coverage != CoverageLevel::Observed).count();
-    let hidden = others.saturating_sub(page.at_most(12));
-    if hidden > 0 {
-        page.hang(&format!("and {} (-v shows them)", count(hidden, "more host", "more hosts")), 2, 4);
-    }
+    page.rest(others.saturating_sub(page.at_most(12)), "more host", "more hosts", 2);
 }
 
 /// What a "no" rests on.
-fn watched(page: &mut Page, report: &Report) {
+pub(super) fn watched(page: &mut Page, report: &Report) {
     let of_kind = |kind| report.inputs.iter().filter(|i| i.kind == Some(kind) && i.error.is_none()).count();
     let logs = of_kind(crate::report::model::InputKind::Log);
     let mut text = match logs {
@@ -206,9 +202,9 @@ fn watched(page: &mut Page, report: &Report) {
     };
     let totals = &report.totals;
     text.push_str(&format!(
-        "; {}, {} packets, {}",
+        "; {}, {}, {}",
         count(report.captures.len(), "capture", "captures"),
-        grouped(totals.packets),
+        count(usize::try_from(totals.packets).unwrap_or(usize::MAX), "packet", "packets"),
         count(usize::try_from(totals.flows).unwrap_or(usize::MAX), "TCP flow", "TCP flows")
     ));
     let first = report.captures.iter().filter_map(|c| c.first).min();

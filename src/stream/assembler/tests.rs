@@ -1,7 +1,7 @@
 //! Situations, one a test; random streams are in `random`.
 
 use super::*;
-use crate::stream::Conflict;
+use crate::stream::event::Conflict;
 
 mod random;
 

@@ -83,7 +83,7 @@ fn closing(server: &Server, facts: &Facts, reason: Reason) -> String {
     let what = claim.unwrap_or_else(|| "a request".to_owned());
     match reason {
         Reason::UnknownQuery(byte) => {
-            format!("the server closes: byte 0x{byte:02x} is no query type of PyTorch {}.", server.release)
+            format!("the server closes: byte 0x{byte:02x} is no query type that it knows.")
         }
         Reason::NotValidate(byte) => {
             format!("the server closes: the first byte, 0x{byte:02x}, is not VALIDATE, which must come first.")
