@@ -127,7 +127,7 @@ class Servers:
 
     def __init__(self, torch, cage):
         command = [torch.python, f"{ROOT}/conformance/store_server.py", cage.procs]
-        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=torch.env)
+        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=torch.env)
         self.full = self.child.stdout.readline().split()[1]
         self.pid = None
 

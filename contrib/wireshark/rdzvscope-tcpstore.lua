@@ -236,6 +236,11 @@ local function one_request(s, tvb, pinfo, tree, at, offset)
         t:add_proto_expert_info(e_claim, name .. " declares " .. tostring(r.claim))
         return nil, "claim"
     end
+    -- Up to 2.0 a client whose wait times out goes on without a word: nothing will answer that wait.
+    local last = s.pending[#s.pending]
+    if not pinfo.visited and last and last.name == "WAIT" and (s.dialect == "A0" or s.dialect == "A1" or s.dialect == "B") then
+        table.remove(s.pending)
+    end
     if not pinfo.visited and ANSWERS[name] then table.insert(s.pending, { name = name, keys = r.keys, frame = pinfo.number }) end
     return r.at
 end

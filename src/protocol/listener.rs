@@ -464,7 +464,7 @@ fn serves_all(candidate: &Candidate, facts: &Facts) -> bool {
     let release = candidate.server().release;
     let served = |byte| release.operation(candidate.backend, byte);
     candidate.dialect.operations().iter().enumerate().all(|(byte, operation)| {
-        !facts.asked(*operation) || u8::try_from(byte).ok().and_then(served) == Some(*operation)
+        facts.operations >> (*operation as u32) & 1 == 0 || u8::try_from(byte).ok().and_then(served) == Some(*operation)
     })
 }
 
