@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::command;
-use rdzvscope::protocol::tcpstore::release::Release;
-use rdzvscope::protocol::tcpstore::server::{Action, Backend, ConnectionId, How, Server, Store, open, step};
+use rdzvscope::api::protocol::tcpstore::release::Release;
+use rdzvscope::api::protocol::tcpstore::server::{Action, Backend, ConnectionId, How, Server, Store, open, step};
 use serde_json::Value;
 
 const PEER: ConnectionId = ConnectionId(1);

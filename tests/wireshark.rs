@@ -8,7 +8,7 @@ use std::process::Command;
 
 use checkers::{root, tool};
 use common::command;
-use rdzvscope::protocol::tcpstore::Dialect;
+use rdzvscope::api::protocol::tcpstore::Dialect;
 
 #[test]
 fn the_tables_are_the_products() {
