@@ -13,11 +13,12 @@ DEMO     := $(INCIDENT)/node-a.pcap $(INCIDENT)/node-b.pcap $(INCIDENT)/node-c.p
             --oom $(INCIDENT)/logs --hosts testdata/hosts --boot node-a=2026-11-29T11:12:08Z
 
 .PHONY: help demo build test lint bench scale simulate fuzz-smoke install uninstall clean setup-build setup-test \
+        conformance conformance-latest conformance-table \
         setup-dist dist dist-musl dist-aarch64 dist-aarch64-musl dist-smoke vendor image deny doc
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "also: build, lint, doc, deny, bench, scale, simulate, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
+	@echo "also: build, lint, doc, deny, bench, scale, simulate, conformance, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
 	@echo "to hand out: dist (static tarball, .deb, .rpm, SBOM), dist-smoke (tries them), vendor (source for machines without network), image"
 
 setup-build:
@@ -68,6 +69,18 @@ fuzz-smoke:
 	  $(CARGO) +nightly fuzz run $$t -- -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 || exit 1; \
 	done
 
+# What a release of PyTorch or NCCL does, held against the models: make conformance PYTORCH=2.15.0, make conformance NCCL=2.32.3.
+# Needs root, Python with pip, tcpdump, nmap and a C compiler; at most 8 GB and half an hour; conformance/README.md tells more.
+conformance: build
+	RDZVSCOPE=$(CURDIR)/$(BIN) python3 conformance/run.py $(if $(NCCL),nccl $(NCCL),pytorch $(PYTORCH)) $(if $(PYTHON),--python $(PYTHON))
+
+# For a weekly job: 0 when the newest releases of the index are in the table of docs/protocols.md.
+conformance-latest:
+	python3 conformance/run.py latest
+
+conformance-table:
+	python3 conformance/run.py table
+
 setup-dist:
 	@sh tools/setup.sh dist
 
@@ -114,7 +127,8 @@ uninstall:
 	rm -f $(SHARE)/fish/vendor_completions.d/rdzvscope.fish
 	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/rdzvscope* $(DESTDIR)$(PREFIX)/lib/sysusers.d/rdzvscope*.conf
 	rm -f $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rdzvscope*.conf
-	rm -rf $(SHARE)/doc/rdzvscope
+	rm -f $(DESTDIR)$(PREFIX)/lib/wireshark/plugins/rdzvscope-*.lua
+	rm -rf $(SHARE)/wireshark/profiles/rdzvscope $(SHARE)/doc/rdzvscope
 
 clean:
 	$(CARGO) clean

@@ -4,7 +4,13 @@
 set -u
 
 place="$(dirname "$0")/../target/tools"
-mkdir -p "$place" && place="$(cd "$place" && pwd)" || exit 0
+mkdir -p "$place" && place="$(cd "$place" && pwd)" || 
+# The engine that contrib/lake/ is asked by.
+if ! [ -e "$place/python/duckdb" ] && ! python3 -c 'import duckdb' 2>/dev/null; then
+    python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$place/python" duckdb >/dev/null 2>&1 ||
+        echo "checkers: duckdb cannot be had: the questions of contrib/lake are not asked" >&2
+fi
+exit 0
 
 fetch() { # fetch PROGRAM PACKAGE
     command -v "$1" >/dev/null 2>&1 && return
@@ -29,5 +35,11 @@ fi
 if ! [ -e "$place/python/kubernetes_validate" ] && ! python3 -c 'import kubernetes_validate' 2>/dev/null; then
     python3 -m pip install --quiet --disable-pip-version-check --target "$place/python" kubernetes-validate >/dev/null 2>&1 ||
         echo "checkers: kubernetes-validate cannot be had: the DaemonSet is checked by the test's own rules alone" >&2
+fi
+
+# The engine that contrib/lake/ is asked by.
+if ! [ -e "$place/python/duckdb" ] && ! python3 -c 'import duckdb' 2>/dev/null; then
+    python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$place/python" duckdb >/dev/null 2>&1 ||
+        echo "checkers: duckdb cannot be had: the questions of contrib/lake are not asked" >&2
 fi
 exit 0

@@ -28,6 +28,8 @@ find contrib -type f | LC_ALL=C sort | while read -r file; do
     *sysusers*.conf | *.sysusers) to="$root$prefix/lib/sysusers.d/rdzvscope.conf" ;;
     */tmpfiles.d/*.conf) to="$root$prefix/lib/tmpfiles.d/$name" ;;
     *tmpfiles*.conf | *.tmpfiles) to="$root$prefix/lib/tmpfiles.d/rdzvscope.conf" ;;
+    */wireshark/*.lua) to="$root$prefix/lib/wireshark/plugins/$name" ;;
+    */wireshark/profiles/*) to="$share/wireshark/profiles/${file#contrib/wireshark/profiles/}" ;;
     *) to="$doc/${file}" ;;
     esac
     mode=644

@@ -15,6 +15,7 @@ use super::exit::Exit;
 use super::output::{complain, shown};
 use crate::decoy::{Bounds, Decoy, ListenerRole, Recorder, Summary};
 use crate::prescan::Host;
+use crate::protocol::checked::later;
 
 /// Arguments of `decoy`.
 #[derive(clap::Args, Debug)]
@@ -83,6 +84,13 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     };
     for (part, address) in parts.iter().filter(|(_, a)| !a.ip().is_loopback()) {
         complain(&format!("{} listens on {address}: whoever reaches that address reaches the decoy", part.name));
+    }
+    for (part, _) in &parts {
+        let (product, version) = part.name.split_once(':').unwrap_or_default();
+        let product = if product == "tcpstore" { "pytorch" } else { "nccl" };
+        if let Some(note) = later(product, version.split('/').next().unwrap_or(version)) {
+            complain(&note);
+        }
     }
     let host = Host { memory: a.host_memory, overcommit: a.overcommit };
     let mut decoy = Decoy::new(parts, host, a.empty, a.mortal)?;

@@ -31,6 +31,7 @@ mod stdin_file;
 mod stop;
 mod streams;
 mod terminal;
+mod version;
 mod watch;
 mod whose_word;
 mod window;
@@ -101,6 +102,12 @@ enum Command {
 
 /// Runs the program with these arguments (the first is its own name).
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    if let Some(told) = version::verbose(&arguments) {
+        return match std::io::Write::write_all(&mut std::io::stdout(), told.as_bytes()) {
+            Ok(()) => Exit::Clean.into(),
+            Err(_) => Exit::Trouble.into(),
+        };
+    }
     let mut command = command();
     let parsed = command.try_get_matches_from_mut(&arguments);
     let parsed = parsed.and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));

@@ -20,6 +20,7 @@ use crate::prescan::{
     Act, Advice, Behaviour, Case, Fleet, Grade, Host, Matrix, Page, Plan, ProbeFile, Profile, Row, advise, doors,
     markdown, nccl, payload, preset, presets, pytorch, table,
 };
+use crate::protocol::checked::later;
 use crate::protocol::tcpstore::server::Backend;
 
 /// Arguments of `prescan`.
@@ -260,6 +261,12 @@ fn fleet(a: &Args, document: Option<&serde_json::Value>) -> anyhow::Result<Fleet
         None if !named && backend.is_none() => fleet.nccl(&nccl("all")?),
         None => {}
     }
+    let named = |list: &Option<String>, product: &str| -> Vec<String> {
+        let parts = list.as_deref().unwrap_or_default().split([',', '-', '–']);
+        parts.filter_map(|v| later(product, v.rsplit(':').next().unwrap_or(v))).collect()
+    };
+    fleet.notes.extend(named(&a.pytorch, "pytorch"));
+    fleet.notes.extend(named(&a.nccl, "nccl"));
     if let Some(list) = &a.node {
         fleet.doors(&doors::node(list)?);
     }

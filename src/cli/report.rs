@@ -16,6 +16,7 @@ use crate::case::{Case, Mode};
 use crate::disk::{SMALL_FILE, read_small};
 use crate::evidence::FactSet;
 use crate::report::model::Report;
+use crate::report::rows::write_rows;
 
 /// Arguments of `report`.
 #[derive(clap::Args, Debug)]
@@ -45,6 +46,9 @@ pub(super) fn list(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Common {
+    /// Write flat rows for analytic engines there too, a file of JSON lines a type (new or empty directory)
+    #[arg(long, value_name = "DIR", conflicts_with = "redact")]
+    rows: Option<PathBuf>,
     #[command(flatten)]
     pub(super) window: WindowArgs,
     #[command(flatten)]
@@ -118,6 +122,9 @@ impl Common {
 
     /// Writes the report; the exit status.
     pub(super) fn finish(&self, analysis: &Analysis, facts: &FactSet, trouble: bool) -> anyhow::Result<Exit> {
+        if let Some(directory) = &self.rows {
+            write_rows(&analysis.report, directory).with_context(|| format!("{}: cannot write rows", shown(directory)))?;
+        }
         self.output.write_with(&analysis.report, facts, self.output.redact.veil()?.as_ref())?;
         analysis.lost.iter().for_each(|lost| complain(lost));
         Ok(self.status.exit(&analysis.report, trouble || analysis.trouble, false, false))

@@ -2,6 +2,7 @@
 
 use crate::finding::types::{Declared, Effect, Finding, Stray};
 use crate::finding::{SHOWN_BYTES, finding_id};
+use crate::protocol::checked;
 use crate::protocol::listener::{Candidate, Connection, KnownBy, Listener, Observed, observed};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{self, identify};
@@ -47,6 +48,9 @@ pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
     findings
 }
 
+/// So many numbers after the last known query type may be those of a release to come.
+const NEW_QUERY_TYPES: usize = 8;
+
 /// A client that made sense for a while.
 fn of_client(listener: &Listener, connection: &Connection<'_>, o: &FlowObservation, facts: &Facts) -> Option<Finding> {
     if facts.unfinished.is_some() && facts.declared.iter().any(|d| declares(d) >= WARNING_BYTES) {
@@ -62,10 +66,18 @@ fn of_client(listener: &Listener, connection: &Connection<'_>, o: &FlowObservati
         return None;
     }
     let mut f = base(listener, o, "decode-contradiction", at.offset, at.packet, at.time);
+    let next = facts.unknown.map(|(byte, _)| usize::from(byte)).filter(|_| facts.dialect == Dialect::D);
+    let known = Dialect::D.operations().len();
     f.explanation = format!(
         "After {} well-formed requests of dialect {} the connection holds {what}.",
         facts.requests, facts.dialect
     );
+    // Query types were always added at the end of dialect D.
+    if next.is_some_and(|byte| (known..known + NEW_QUERY_TYPES).contains(&byte))
+        && let Some(newest) = checked::newest("pytorch")
+    {
+        f.explanation.push_str(&format!(" It may be a query type of a release {}.", newest.later()));
+    }
     Some(f)
 }
 

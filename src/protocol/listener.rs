@@ -421,7 +421,12 @@ fn by_strays(listener: &mut Listener, connections: &[Connection<'_>]) {
                 Observed::Silent(_) => {
                     matches!(model.outcome, Outcome::Waits | Outcome::Allocates | Outcome::Unknown)
                 }
-                Observed::Replied => !matches!(model.outcome, Outcome::Closes | Outcome::Waits),
+                // What an honest client is answered depends on the keys that others set, which the model of one connection
+                // does not hold: there only query types that the server lacks tell.
+                Observed::Replied => match o.facts(k.dialect).filter(|f| f.is_clean()) {
+                    Some(facts) => serves_all(k, facts),
+                    None => !matches!(model.outcome, Outcome::Closes | Outcome::Waits),
+                },
                 Observed::Unclear => true,
             }
         };
@@ -457,6 +462,15 @@ fn by_strays(listener: &mut Listener, connections: &[Connection<'_>]) {
             });
         }
     }
+}
+
+/// Whether this kind of server knows every query type that the connection asked for.
+fn serves_all(candidate: &Candidate, facts: &Facts) -> bool {
+    let release = candidate.server().release;
+    let served = |byte| release.operation(candidate.backend, byte);
+    candidate.dialect.operations().iter().enumerate().all(|(byte, operation)| {
+        facts.operations >> (*operation as u32) & 1 == 0 || u8::try_from(byte).ok().and_then(served) == Some(*operation)
+    })
 }
 
 /// When a life accepted its last connection, and what was refused first after it.

@@ -1,5 +1,6 @@
 //! Chunks → messages and observations: TCPStore, NCCL bootstrap, Gloo, and whatever else knocks.
 
+pub mod checked;
 pub mod gloo;
 pub mod listener;
 pub mod nccl;

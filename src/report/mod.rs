@@ -15,6 +15,7 @@ mod markdown_text;
 pub mod model;
 mod pseudonym;
 mod redact;
+pub mod rows;
 pub mod size;
 pub mod table;
 mod view;

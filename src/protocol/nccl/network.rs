@@ -8,7 +8,7 @@ use super::facts::{Facts, VersionEvidence};
 use super::judge::{Judgement, judge};
 use super::role::Role;
 use super::unique_id::UniqueId;
-use super::version::Versions;
+use super::version::{Version, Versions};
 use super::wire::{COMM_ID_MAGIC, RAS_PORT, SOCKET_MAGIC, SocketType};
 use crate::net::{Address, Endpoint};
 use crate::stream::{FlowRecord, PacketRef};
@@ -112,6 +112,8 @@ pub struct NcclListener {
     pub net: Option<SocketType>,
     /// The releases that it may be.
     pub versions: Versions,
+    /// What RAS says, where that is later than all releases that were checked.
+    pub later: Option<Version>,
     /// Why those.
     pub version_evidence: Vec<VersionEvidence>,
     /// The strongest of what names it.
@@ -427,6 +429,11 @@ fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> 
         .filter(|f| f.fault_count == 0)
         .flat_map(|f| f.versions.iter().copied())
         .collect();
+    // What a later release says of itself is kept; its bytes are read as the newest known release's.
+    let later = version_evidence.iter().map(|v| v.versions.since).filter(|v| *v > Version::NEWEST).max();
+    for v in version_evidence.iter_mut().filter(|v| v.versions.since > Version::NEWEST) {
+        v.versions = Versions::new(Version::NEWEST.0 / 100 * 100, Version::NEWEST.0);
+    }
     version_evidence.sort_by_key(|v| (v.place.time, v.place.packet, v.by));
     version_evidence.retain(|v| match versions.and(v.versions) {
         Some(both) if both != versions => {
@@ -448,6 +455,7 @@ fn listener(endpoint: Endpoint, mut claims: Vec<Claim>, flows: &[&Flow<'_>]) -> 
         handshake,
         net: net_kind(flows),
         versions,
+        later,
         version_evidence,
         learned_from: claims.first().map_or(LearnedFrom::Port, |c| c.from),
         evidence,

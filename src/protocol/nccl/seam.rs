@@ -9,6 +9,7 @@ use super::{
 };
 use crate::finding::{self, Finding, Rule, finding_id};
 use crate::net::Endpoint;
+use crate::protocol::checked::later;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::{
     Asked, Decoded, Decoder, Dissector, Evidence, Given, Group, Lesson, ListenerView, Match, Opening, Seen, Study,
@@ -187,7 +188,11 @@ fn listeners(given: &Given<'_>, network: &Network, findings: &[Finding]) -> Vec<
         let packet = l.evidence.first().and_then(|e| e.packet);
         let by = Evidence { text: l.learned_from.text().to_string(), packet };
         ListenerView {
-            version: Some(format!("NCCL {}", l.versions)),
+            version: Some(
+                l.later
+                    .and_then(|v| later("nccl", &v.to_string()))
+                    .unwrap_or_else(|| format!("NCCL {}", l.versions)),
+            ),
             traffic: traffic.get(&l.endpoint).copied(),
             died_at: gone.get(&l.endpoint).copied(),
             possible,

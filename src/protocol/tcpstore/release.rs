@@ -105,12 +105,15 @@ impl Release {
         TABLE.iter().copied().find(|r| (r.major, r.minor) == (major, minor))
     }
 
-    /// The row of a version as people and wheels write it: `2.1`, `2.1.2`, `1.13.0a0+git7c98e70`, `v2.4.0`.
+    /// The row of a version as people and wheels write it: `2.1`, `2.1.2`, `1.13.0a0+git7c98e70`, `v2.4.0`. A minor release that is
+    /// later than all rows has the newest (`protocol::checked::later` is what to say of it).
     pub fn parse(version: &str) -> Option<Release> {
         let mut parts = version.trim().trim_start_matches('v').split('.');
         let major = parts.next()?.parse().ok()?;
         let minor: String = parts.next()?.chars().take_while(char::is_ascii_digit).collect();
-        Release::find(major, minor.parse().ok()?)
+        let minor = minor.parse().ok()?;
+        let newest = TABLE.last().copied().filter(|r| r.major == major && r.minor < minor);
+        Release::find(major, minor).or(newest)
     }
 
     /// The newest release of a dialect: the one that stands for it in verdicts.
@@ -187,7 +190,8 @@ mod tests {
             let r = Release::parse(text).unwrap();
             assert_eq!((r.major, r.minor), want);
         }
-        assert_eq!(Release::parse("3.0"), None);
+        assert_eq!(Release::parse("2.99.1"), Release::ALL.last().copied());
+        assert_eq!((Release::parse("3.0"), Release::parse("1.14")), (None, None));
         assert_eq!(Release::parse("two"), None);
     }
 
