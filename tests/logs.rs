@@ -31,7 +31,7 @@ fn told(json: &Value) -> Vec<(String, String, Option<u64>, String)> {
     events.iter().map(|e| (text(&e["host"]), when(e), e["pid"].as_u64(), text(&e["told_by"]))).collect()
 }
 
-const FORMS: [(&str, &[Kill]); 23] = [
+const FORMS: [(&str, &[Kill]); 24] = [
     ("compose.txt", &[("host", "2026-09-21T14:13:20", Some(2345), "process")]),
     ("dev-kmsg.txt", &[("dev-kmsg", "152.700479", Some(2345), "kernel")]),
     ("dmesg-colour.txt", &[("dmesg-colour", "2026-09-21T14:13:20", Some(2345), "kernel")]),
@@ -103,6 +103,7 @@ const FORMS: [(&str, &[Kill]); 23] = [
     ),
     ("utf16.txt", &[("utf16", "2026-09-21T14:13:20", Some(2345), "kernel")]),
     ("logger.json", &[("h", "2023-11-14T22:14:25", Some(7), "process")]),
+    ("kubectl-events.yaml", &[("gpu-017", "2023-06-13T14:35:38", Some(470521), "kubernetes"), ("gpu-018", "2023-06-13T14:36:38", Some(7), "kubernetes")]),
     ("pbs-accounting", &[("gpu-9", "2024-11-02T10:11:12", None, "pbs")]),
 ];
 

@@ -55,6 +55,8 @@ pub fn looks_like_a_log(head: &[u8]) -> bool {
 enum Mode {
     Lines,
     List(list::Columns),
+    /// What kubectl prints as YAML.
+    Yaml(object::yaml::Objects),
     /// By whose they are: lines of several hosts may come mixed.
     Export(BTreeMap<Whose, export::Export>),
 }
@@ -220,6 +222,8 @@ impl Scanner {
             }
             if list::opens(line) {
                 self.mode = Mode::List(list::USUAL);
+            } else if object::yaml::opens(line) {
+                self.mode = Mode::Yaml(object::yaml::Objects::default());
             } else if export::opens(line) {
                 self.mode = Mode::Export(BTreeMap::new());
             }
@@ -230,6 +234,11 @@ impl Scanner {
                 None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
                 None => self.not_understood(number, line, reason::LIST),
             },
+            Mode::Yaml(objects) => {
+                if let Some((value, at)) = objects.line(number, line) {
+                    self.object(at, whose, &value);
+                }
+            }
             Mode::Export(exports) => {
                 if exports.len() >= MAX_OPEN && !exports.contains_key(whose) {
                     return self.not_understood(number, line, reason::TOO_MANY);
@@ -409,6 +418,12 @@ impl Scanner {
         read.is_ok().then_some(known)
     }
 
+    /// An object of YAML.
+    fn object(&mut self, number: u64, whose: &Whose, value: &serde_json::Value) {
+        let fields = self.options.fields.clone();
+        object::walk(value, &fields, &mut |found| self.found(number, whose, found, None));
+    }
+
     fn found(&mut self, number: u64, whose: &Whose, found: Found<'_>, head: Option<&Peeled<'static>>) {
         match found {
             Found::Refused(why) => *self.refused.entry(why).or_default() += 1,
@@ -552,6 +567,11 @@ impl Scanner {
             if let Some(text) = document.text {
                 self.json(document.number, &whose, &text, None);
             }
+        }
+        if let Mode::Yaml(objects) = &mut self.mode
+            && let Some((value, at)) = objects.finish()
+        {
+            self.object(at, &Whose::default(), &value);
         }
         if let Mode::Export(exports) = &mut self.mode {
             for (whose, mut export) in std::mem::take(exports) {

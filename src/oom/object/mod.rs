@@ -7,6 +7,7 @@ mod fields;
 mod journal;
 pub(crate) mod kubernetes;
 mod slurm;
+pub(crate) mod yaml;
 
 use super::format::Format;
 use super::options::Clock;

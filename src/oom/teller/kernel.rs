@@ -83,7 +83,8 @@ fn killed(msg: &[u8], after: &[u8]) -> Option<Saying> {
 fn figures_of(text: &[u8], facts: &mut Facts) -> Option<()> {
     for item in text.split(|b| *b == b' ' || *b == b',').filter(|i| !i.is_empty()).take(32) {
         let Some((key, value)) = cut(item, b":") else { continue };
-        let bytes = || whole(value.strip_suffix(b"kB")?)?.checked_mul(1024);
+        // A quotation mark may follow, of whoever quotes the line.
+        let bytes = || number(value).filter(|(_, rest)| rest.starts_with(b"kB"))?.0.checked_mul(1024);
         match key {
             b"total-vm" => facts.total_vm = Some(bytes()?),
             b"anon-rss" => facts.anon_rss = Some(bytes()?),
