@@ -59,7 +59,8 @@ mod tests {
     use super::*;
 
     /// Flags with a path that are inputs, or name no file of their own.
-    const INPUTS: [&str; 14] = [
+    const INPUTS: [&str; 15] = [
+        "probes",
         "oom",
         "read",
         "hosts",
