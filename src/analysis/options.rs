@@ -136,6 +136,12 @@ impl Options {
         self.known_sources.iter().rev().find(|(net, _)| net.contains(source)).map(|(_, label)| label.as_str())
     }
 
+    /// The zone that was given for the log of a host (`--log-tz`).
+    pub(super) fn zone_of_log(&self, host: Option<&str>, names: &crate::names::Names) -> Option<Zone> {
+        let own = host.and_then(|h| self.host_zones.iter().find(|(name, _)| names.same(name, h)));
+        own.map(|(_, zone)| *zone).or(self.log_zone)
+    }
+
     /// How captures are read.
     pub fn limits(&self) -> Limits {
         Limits { filter: self.filter.clone(), ..Limits::default() }

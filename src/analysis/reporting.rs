@@ -16,9 +16,9 @@ use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::report::escape::clean;
 use crate::report::model::{
-    Capture, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage, Incident as IncidentOut,
-    IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut, OuterHeader, Report, Scan,
-    ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
+    Capture, CgroupLimit, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage,
+    Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut,
+    OuterHeader, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
 use crate::vocabulary::{Cause, CoverageLevel, InputKind, OomKind, Outcome, WorkloadKind};
@@ -434,6 +434,12 @@ fn oom_event(e: &OomEvent) -> OomEventOut {
     }
 }
 
+/// The cgroup whose limit a kill was at.
+fn cgroup_limit(e: &OomEvent) -> Option<CgroupLimit> {
+    let name = e.limit_cgroup.as_deref().or(e.cgroup.as_deref()).filter(|_| e.kind == Kind::Cgroup)?;
+    Some(CgroupLimit { name: text(name), limit_bytes: e.limit_bytes })
+}
+
 fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
     IncidentOut {
         id: i.id.clone(),
@@ -460,6 +466,7 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
                     coverage: h.coverage,
                     trigger_packet: trigger.and_then(|f| f.packet).map(|p| sighting(m, p)),
                     declared_bytes: trigger.and_then(|f| f.declared.as_ref()).and_then(|d| d.bytes),
+                    cgroup: h.event.and_then(|e| m.events.get(e)).and_then(cgroup_limit),
                 }
             })
             .collect(),

@@ -111,6 +111,9 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    if a.alerts.alert_test {
+        return a.alerts.test();
+    }
     if a.list_interfaces {
         return list_interfaces();
     }

@@ -33,6 +33,7 @@ mod streams;
 mod terminal;
 mod watch;
 mod whose_word;
+mod window;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

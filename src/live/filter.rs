@@ -165,8 +165,16 @@ mod tests {
         let named = [("192.0.2.13".parse::<IpAddr>().unwrap(), 41236)];
         let named = named.map(|(a, p)| (Endpoint::new(a.into(), p), "a rendezvous named it".to_string())).into();
         let (captures, lost) = (Vec::new(), Vec::new());
-        let mut analysis =
-            Analysis { report, named, captures, trouble: false, lost, nothing_read: false, stopped: false };
+        let mut analysis = Analysis {
+            report,
+            named,
+            captures,
+            trouble: false,
+            lost,
+            nothing_read: false,
+            stopped: false,
+            unmatched: Vec::new(),
+        };
         let wider = w.learn(&analysis).unwrap();
         assert_eq!(wider.learnt.iter().map(|(e, _)| e.port).collect::<Vec<_>>(), [41236, 41235, 52001]);
         assert!(wider.filter.contains("(host 2001:db8::11 and tcp port 52001)"), "{}", wider.filter);

@@ -118,6 +118,18 @@ pub struct IncidentHost {
     /// The bytes that its trigger declares.
     #[serde(default)]
     pub declared_bytes: Option<u64>,
+    /// The memory cgroup whose limit was reached.
+    #[serde(default)]
+    pub cgroup: Option<CgroupLimit>,
+}
+
+/// A memory cgroup, and the limit that was reached.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct CgroupLimit {
+    /// Its path.
+    pub name: String,
+    /// Its limit, where a log tells it.
+    pub limit_bytes: Option<u64>,
 }
 
 /// Where an incident's triggers came from.
