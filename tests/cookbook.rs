@@ -26,7 +26,7 @@ fn recipes(page: &str) -> Vec<Recipe> {
             let length = text[from..].find("```").unwrap();
             (from, from + length)
         };
-        let ((a, b), (c, d)) = (block("sh"), block("text"));
+        let ((a, b), (c, d)) = (block("bash"), block("text"));
         let at = begin + 4;
         let (script, output) = (text[a..b].to_string(), text[c..d].to_string());
         all.push(Recipe { title, script, output, place: (at + c, at + d) });

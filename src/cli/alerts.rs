@@ -30,7 +30,7 @@ pub(super) struct AlertArgs {
     ///
     /// syslog: RFC 5424 with structured data to /dev/log. journald: the journal's native protocol to
     /// /run/systemd/journal/socket, with fields RDZVSCOPE_RULE, RDZVSCOPE_SOURCE, …
-    #[arg(long, value_name = "LOG", value_parser = receiver)]
+    #[arg(long, value_name = "LOG", value_parser = receiver, hide_short_help = true)]
     alert_to: Vec<Receiver>,
     /// Lowest severity of a finding that is an alert [default: warning; of merge: critical]
     #[arg(long, value_name = "SEVERITY", value_parser = super::args::severity)]
@@ -43,10 +43,10 @@ pub(super) struct AlertArgs {
     #[arg(long, value_name = "FILE")]
     suppress: Option<PathBuf>,
     /// Send one alert that says that it is a test, say whether it arrived, and end
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) alert_test: bool,
     /// Counters and gauges for Prometheus: a file for node_exporter's textfile collector
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     metrics: Option<PathBuf>,
 }
 

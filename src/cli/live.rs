@@ -89,10 +89,10 @@ pub(super) struct Args {
     #[arg(long)]
     promiscuous: bool,
     /// Most bytes taken of a packet
-    #[arg(long, value_name = "BYTES", default_value_t = 262_144)]
+    #[arg(long, value_name = "BYTES", default_value_t = 262_144, hide_short_help = true)]
     snaplen: u32,
     /// The kernel's buffer for an interface
-    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = args::size)]
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = args::size, hide_short_help = true)]
     buffer: u64,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = args::duration)]

@@ -28,7 +28,7 @@ pub(super) struct PolicyArgs {
     #[arg(long, value_name = "PRODUCT", value_parser = product, conflicts_with_all = TRIAL)]
     pub(super) policy: Option<Product>,
     /// Write all of them into a new directory
-    #[arg(long, value_name = "DIR", conflicts_with = "policy", conflicts_with_all = TRIAL)]
+    #[arg(long, value_name = "DIR", conflicts_with = "policy", conflicts_with_all = TRIAL, hide_short_help = true)]
     pub(super) policy_dir: Option<PathBuf>,
     /// Whether this policy, or directory of policies, still covers the fleet: 0 yes, 1 it has outgrown it
     #[arg(long, value_name = "OLD", conflicts_with = "policy_dir", conflicts_with_all = TRIAL)]

@@ -41,11 +41,11 @@ pub(super) struct Args {
     /// nmap's file of service probes [default: the installed one]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"], hide_short_help = true)]
     probes: Option<PathBuf>,
-    /// The command line of a scan, as it is: nmap -sS -sV -p 1-65535; flags of prescan stand before it
+    /// The scan's own command line; flags of prescan stand before it
     #[arg(value_name = "nmap ...", trailing_var_arg = true, allow_hyphen_values = true, conflicts_with_all = ["profile", "payload", "capture", "behaviour"])]
     command: Vec<String>,
     /// Only what this nmap command sends, in its order
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["payload", "capture", "behaviour"], allow_hyphen_values = true)]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["payload", "capture", "behaviour"], allow_hyphen_values = true, hide_short_help = true)]
     profile: Option<String>,
     /// Bytes in hex, or a file of them; segments that are sent one after the other are parted by commas (may repeat)
     #[arg(long, value_name = "HEX[,HEX...]|FILE")]
@@ -94,7 +94,7 @@ pub(super) struct Args {
     /// Write report, policies, checksums and a form to be signed into a new directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["policy", "policy_dir", "check"])]
     attest: Option<PathBuf>,
-    /// Form of the verdict [default: by the name that -o gives, else table]
+    /// Form of the verdict [default: by -o, else table]
     #[arg(long, value_enum, value_name = "FORM")]
     format: Option<Format>,
     /// The same as --format json
