@@ -101,7 +101,7 @@ enum Command {
 /// Runs the program with these arguments (the first is its own name).
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let mut command = command();
-    let arguments = hint::with_command(&command, arguments);
+    let arguments = prescan::profile_of_word(hint::with_command(&command, arguments));
     let parsed = command.try_get_matches_from_mut(&arguments);
     let parsed = parsed.and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
     let (cli, matches) = match parsed.map_err(|e| e.format(&mut command)) {

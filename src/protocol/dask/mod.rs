@@ -13,6 +13,7 @@ pub static DASK: Named = Named {
     begins: |s| any([s.client, s.server].into_iter().filter(|b| !b.is_empty()).map(greeting)),
     name: |s| (greeting(s.server) == Match::Yes).then(|| named(s)),
     own: |client| greeting(client) == Match::Yes,
+    usual: None,
     harm: Harm::Nothing,
     rules: &[],
 };

@@ -19,6 +19,7 @@ const GRPC: Named = Named {
     begins,
     name: grpc,
     own: |client| client.starts_with(PREFACE),
+    usual: None,
     harm: Harm::Nothing,
     rules: &[],
 };

@@ -6,14 +6,17 @@ use crate::vocabulary::Protocol;
 
 const METHODS: [&[u8]; 6] = [b"GET /", b"HEAD /", b"POST /", b"PUT /", b"DELETE /", b"OPTIONS /"];
 /// Ports that a product is known by.
-const PORTS: [(u16, &str); 8] = [
+const PORTS: [(u16, &str); 11] = [
+    (80, "HTTP"),
     (6006, "TensorBoard"),
+    (8080, "HTTP"),
     (8265, "Ray, dashboard"),
     (8787, "Dask, dashboard"),
     (9090, "Prometheus"),
     (9100, "node_exporter"),
     (9400, "DCGM exporter"),
     (10_250, "kubelet"),
+    (44_217, "Ray, metrics"),
     (52_365, "Ray, dashboard agent"),
 ];
 /// Bytes that are shown of what a server calls itself.
@@ -42,12 +45,13 @@ pub static HTTP: Named = Named {
         }
     },
     own: |client| METHODS.iter().any(|m| client.starts_with(m)),
+    usual: Some(|port| PORTS.iter().any(|(p, _)| *p == port)),
     harm: Harm::Nothing,
     rules: &[],
 };
 
 fn product(s: &Speech<'_>) -> String {
-    if let Some((_, name)) = PORTS.iter().find(|(port, _)| *port == s.port) {
+    if let Some((_, name)) = PORTS.iter().find(|(port, name)| *port == s.port && *name != "HTTP") {
         return (*name).to_string();
     }
     let text = String::from_utf8_lossy(s.server);

@@ -29,6 +29,7 @@ pub static MPI: Named = Named {
             || is_nemesis(client)
             || is_proxy(client)
     },
+    usual: None,
     harm: Harm::Dies,
     rules: HARM_RULES,
 };

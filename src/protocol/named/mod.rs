@@ -15,7 +15,7 @@ use super::seam::{
     Study,
 };
 use crate::finding::Rule;
-use crate::net::Endpoint;
+use crate::net::{Address, Endpoint};
 use crate::stream::PacketRef;
 use crate::vocabulary::{Protocol, Role};
 pub use harm::RULES as HARM_RULES;
@@ -70,6 +70,9 @@ pub struct Named {
     pub name: fn(&Speech<'_>) -> Option<Name>,
     /// Whether these bytes of a client are of its own kind.
     pub own: fn(&[u8]) -> bool,
+    /// Of what many hosts run: the ports on which it is listed anywhere. Elsewhere it is listed on hosts that have a
+    /// listener of a job too.
+    pub usual: Option<fn(u16) -> bool>,
     /// What strangers do to it.
     pub harm: Harm,
     /// The rules that are listed with it.
@@ -107,7 +110,9 @@ impl Named {
     /// The name that most connections give, of as many the least; with the packet of the first that gives it.
     fn names(&self, given: &Given<'_>) -> Names {
         let mut names = Names::new();
-        for (endpoint, flows) in given.connections {
+        let hosts: BTreeSet<Address> = given.others.iter().map(|e| e.address).collect();
+        let listed = |e: &Endpoint| self.usual.is_none_or(|usual| usual(e.port)) || hosts.contains(&e.address);
+        for (endpoint, flows) in given.connections.iter().filter(|(e, _)| listed(e)) {
             let mut votes: BTreeMap<Name, (usize, PacketRef)> = BTreeMap::new();
             for flow in flows {
                 let Some(words) = words(flow) else { continue };

@@ -4,6 +4,9 @@ use super::named::{Harm, Name, Named};
 use super::seam::Match;
 use crate::vocabulary::{Protocol, Role};
 
+/// Its usual port.
+const PORT: u16 = 6379;
+
 /// The protocol.
 pub static REDIS: Named = Named {
     protocol: Protocol::Redis,
@@ -11,10 +14,11 @@ pub static REDIS: Named = Named {
     name: |s| {
         let answers = matches!(s.server.first(), Some(b'+' | b'-' | b':' | b'$' | b'*')) && s.server.ends_with(b"\n");
         let refuses = s.server.starts_with(b"-ERR ");
-        (answers && request(s.client) == Match::Yes || refuses && s.port == 6379)
+        (answers && request(s.client) == Match::Yes || refuses && s.port == PORT)
             .then(|| Name::new(Role::Store, "Redis"))
     },
     own: |client| request(client) == Match::Yes,
+    usual: Some(|port| port == PORT),
     harm: Harm::Nothing,
     rules: &[],
 };

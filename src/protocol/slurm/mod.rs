@@ -29,6 +29,7 @@ pub static SLURM: Named = Named {
     },
     name,
     own: |client| message(client) == Match::Yes,
+    usual: None,
     harm: Harm::Dies,
     rules: &[],
 };

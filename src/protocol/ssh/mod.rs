@@ -17,6 +17,7 @@ pub static SSH: Named = Named {
         s.server.starts_with(BANNER).then(|| Name { role: None, product: crate::report::escape::clean(line, SHOWN) })
     },
     own: |client| prefix(client, BANNER) == Match::Yes,
+    usual: Some(|port| matches!(port, 22 | 2222)),
     harm: Harm::Nothing,
     rules: &[],
 };

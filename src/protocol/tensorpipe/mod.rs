@@ -22,6 +22,7 @@ pub static TENSORPIPE: Named = Named {
     },
     name: |s| own(s.client).then(|| Name::new(Role::Rpc, "TensorPipe (torch.distributed.rpc)")),
     own,
+    usual: None,
     harm: Harm::BelievesLength,
     rules: &[
         Rule {

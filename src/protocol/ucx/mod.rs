@@ -13,6 +13,7 @@ pub static UCX: Named = Named {
     begins: |s| if s.client.is_empty() { Match::Undecided } else { prefix(s.client, MAGIC) },
     name: |s| s.client.starts_with(MAGIC).then(|| Name::new(Role::Peer, "UCX 1.8 or later, tcp")),
     own: |client| client.starts_with(MAGIC),
+    usual: None,
     harm: Harm::Nothing,
     rules: &[],
 };

@@ -16,6 +16,7 @@ pub static ZMQ: Named = Named {
         s.server.starts_with(SIGNATURE).then(|| Name::new(Role::Rpc, &format!("ZeroMQ{major}")))
     },
     own: |client| prefix(client, SIGNATURE) == Match::Yes,
+    usual: None,
     harm: Harm::Dies,
     rules: &[],
 };
