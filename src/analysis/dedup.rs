@@ -7,7 +7,7 @@ use super::options::Options;
 use super::sets::Set;
 use crate::names::Names;
 use crate::net::Endpoint;
-use crate::protocol::listener::{Connection, Listener, study};
+use crate::protocol::listener::{Connection, ENDING_SECONDS, Listener, study};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::DistinctFlow;
 use crate::stream::{Activity, FlowRecord};
@@ -92,12 +92,18 @@ pub(super) fn studied(
     names: &Names,
 ) -> Vec<Listener> {
     let mut activities: BTreeMap<Endpoint, Activity> = BTreeMap::new();
+    // Endpoints that were seen by one clock: of their host's own captures, or of one capture alone.
+    let mut clocks: BTreeMap<Endpoint, (bool, usize)> = BTreeMap::new();
     // The host's own captures first: by their clock the claims are timed.
     for home in [true, false] {
         for set in sets {
             for (endpoint, more) in set.seen.activity.iter().filter(|(e, _)| gathered.contains_key(e)) {
                 let own = set.own == Some(endpoint.address)
                     || set.host.as_deref().is_some_and(|h| names.addresses(h).contains(&endpoint.address));
+                if home {
+                    let (at_home, sets) = clocks.entry(*endpoint).or_default();
+                    (*at_home, *sets) = (*at_home || own, *sets + 1);
+                }
                 match (home, own) {
                     (true, true) => activities.entry(*endpoint).or_default().merge(more),
                     (false, false) => activities.entry(*endpoint).or_default().merge_apart(more, CLOCKS_APART),
@@ -113,6 +119,9 @@ pub(super) fn studied(
             let activity = activities.remove(endpoint).unwrap_or_default();
             let named = lessons.stores.get(endpoint).map(|(.., by)| by.as_str());
             let mut listener = study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named);
+            if clocks.get(endpoint).is_some_and(|(at_home, sets)| *at_home || *sets == 1) {
+                listener.apart = ENDING_SECONDS;
+            }
             listener.policy = options.policy_of(names.host(endpoint.address));
             listener
         })
