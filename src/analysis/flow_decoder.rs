@@ -239,7 +239,9 @@ impl Tracked {
             step.token = self.token(record);
             self.told = step.token.is_some() || record.bytes[0] > HEAD_BYTES as u64;
         }
-        step.bulk = self.heard.decoders.iter().any(|d| d.is_done());
+        let decoders = &self.heard.decoders;
+        let enough = !decoders.is_empty() && decoders.iter().all(|d| d.has_enough());
+        step.bulk = enough || decoders.iter().any(|d| d.is_done());
         step
     }
 

@@ -1,6 +1,7 @@
 //! `rdzvscope prescan`: what a scan would do, before it is run.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ pub(super) struct Args {
     /// Releases of NCCL, with or without a listener: 2.26, root:2.26.2, proxy:2.16, all
     #[arg(long, value_name = "LIST")]
     nccl: Option<String>,
-    /// Other listeners of a node, by what was measured: mpich:4.0, openmpi:5, srun, gloo:1.13, tensorpipe, zmq, ray, ...
+    /// Other listeners of a node: mpich:4.0, srun, gloo:1.13, zmq, ...
     #[arg(long, value_name = "LIST")]
     node: Option<String>,
     /// The listeners of a case file, or of a report that analyze --format json wrote
@@ -219,6 +220,24 @@ pub(super) fn run(mut a: Args) -> anyhow::Result<Exit> {
         Some(_) => true,
     };
     Ok(Exit::of(flagged, question.trouble, !tried, false, false))
+}
+
+/// A scan's command line that was given as one word, flags of prescan after it: what `--profile` means.
+pub(super) fn profile_of_word(arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_scan = |word: &OsString| {
+        let words = word.to_string_lossy();
+        let mut words = words.split_whitespace();
+        words.next().is_some_and(|w| w == "nmap" || w.ends_with("/nmap")) && words.next().is_some()
+    };
+    let at = arguments.iter().position(is_scan).filter(|at| {
+        arguments.get(1).is_some_and(|c| c == "prescan")
+            && at.checked_sub(1).and_then(|b| arguments.get(b)).is_some_and(|f| f != "--profile")
+    });
+    let mut all = arguments;
+    if let Some(at) = at {
+        all.insert(at, "--profile".into());
+    }
+    all
 }
 
 /// A word of a command line, so that it is one word again when the line is read.

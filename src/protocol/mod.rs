@@ -1,21 +1,49 @@
 //! Chunks → messages and observations: TCPStore, NCCL bootstrap, Gloo, and whatever else knocks.
 
 pub mod checked;
+mod dask;
 pub mod gloo;
+mod grpc;
+mod http;
 pub mod listener;
+mod mpi;
+mod named;
 pub mod nccl;
 pub mod observation;
+mod redis;
 pub mod seam;
+mod slurm;
 mod socket_address;
+mod ssh;
 pub mod stray;
 pub mod tcpstore;
+mod tensorpipe;
+mod ucx;
+mod zmq;
 
 use seam::{Dissector, Match, NamedPorts, Opening, ProtocolSet};
 
 use crate::vocabulary::Protocol;
 
 /// The protocols. An endpoint that several take for a listener of theirs is the first one's.
-pub static DISSECTORS: [&dyn Dissector; 3] = [&tcpstore::Tcpstore, &gloo::Gloo, &nccl::Nccl];
+pub static DISSECTORS: [&dyn Dissector; 15] = [
+    &tcpstore::Tcpstore,
+    &gloo::Gloo,
+    &tensorpipe::TENSORPIPE,
+    &mpi::MPI,
+    &slurm::SLURM,
+    &zmq::ZMQ,
+    &grpc::RAY,
+    &grpc::ETCD,
+    &grpc::OTHER,
+    &dask::DASK,
+    &redis::REDIS,
+    &ucx::UCX,
+    &http::HTTP,
+    &ssh::SSH,
+    // The last: its possible roots are those that nobody else knows.
+    &nccl::Nccl,
+];
 
 /// The place of a protocol among [`DISSECTORS`]; none of one that has no dissector.
 pub fn place(protocol: Protocol) -> ProtocolSet {

@@ -127,6 +127,11 @@ pub trait Decoder: Send {
         false
     }
 
+    /// It needs no further reading itself; others may.
+    fn has_enough(&self) -> bool {
+        self.is_done()
+    }
+
     /// Both directions have ended.
     fn end(self: Box<Self>) -> Arc<dyn Decoded>;
 }
