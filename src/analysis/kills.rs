@@ -168,13 +168,9 @@ pub(super) fn align(
         let reaped: Vec<Timestamp> = fitting.iter().filter_map(|s| s.reaped_boot_nanos).map(Timestamp).collect();
         let Some(boot) = boot_from_deaths(&deaths, &kills, &reaped) else { continue };
         let died = deaths.first().copied().unwrap_or(boot.at);
-        let time = |nanos: i64| EventTime {
-            at: boot.at.plus_nanos(nanos),
-            uncertainty_nanos: (boot.uncertainty * NANOS as f64) as i64,
-            from: "boot-relative, aligned by the listener's death on the wire",
-            assumed: true,
-            alternative: None,
-        };
+        let from = "boot-relative, aligned by the listener's death on the wire";
+        let uncertainty = (boot.uncertainty * NANOS as f64) as i64;
+        let time = |nanos: i64| EventTime::since_boot(boot.at.plus_nanos(nanos), uncertainty, from, true);
         for s in sightings.iter_mut().filter(|s| s.time.is_none() && s.host().is_some_and(|h| names.same(h, host))) {
             s.time = s.boot_nanos.map(time);
             s.reaped_at = s.reaped_at.or(s.reaped_boot_nanos.map(time));
