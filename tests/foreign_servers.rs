@@ -88,6 +88,16 @@ fn connecting_to_many_ports_without_a_byte_is_one_scan() {
 }
 
 #[test]
+fn probes_at_a_port_that_nobody_knows_are_told_with_the_flag() {
+    for (file, port) in [("nmap-sV-1.9.0-poll", 39845), ("nmap-sV-2.4.0-poll", 57269)] {
+        let run = analyze(&[format!("scans/{file}.pcap")]);
+        assert!(run.notes().contains(&format!("Pass --port {port} if a store listens there")), "{}", run.notes());
+        let run = analyze(&[format!("scans/{file}.pcap"), "--port".into(), port.to_string()]);
+        assert!(!run.notes().contains("was probed"), "{}", run.notes());
+    }
+}
+
+#[test]
 fn a_probe_that_stands_twice_is_one_probe() {
     let of = |n: &str| {
         let run = analyze(&[format!("wire/probe-segment-{n}.pcap"), "--port".into(), "29500".into()]);

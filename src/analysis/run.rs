@@ -153,6 +153,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     let studied = dedup::studied(&sets, &gathered, options, &lessons, &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings = observe::findings(&studied, &gathered, &sets);
+    notes.extend(scans::probed(&sets, &studied.iter().map(|l| l.endpoint).collect()));
     let connectors = scans::connectors(&sets);
     findings.extend(scans::findings(&studied, &gathered, &connectors));
     findings.extend(studies.iter().flat_map(|s| &s.findings).cloned());

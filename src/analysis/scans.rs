@@ -64,6 +64,37 @@ pub(super) fn connectors(sets: &[Set]) -> BTreeSet<Address> {
     places.into_iter().filter(|(_, visited)| scans(visited)).map(|(a, _)| a).collect()
 }
 
+/// Connections of one source with bytes that nobody answered, from which on the place is told.
+const PROBED: u32 = 5;
+/// Bytes of such a connection at most: what is longer is somebody's data.
+const PROBE_BYTES: u64 = 4096;
+/// Places that are told.
+const TOLD: usize = 8;
+
+/// Places that a source sent something to again and again and that accepted it and never answered anybody: a store without clients
+/// looks so, and no port names it. `known`: listeners that are judged.
+pub(super) fn probed(sets: &[Set], known: &BTreeSet<Endpoint>) -> Vec<String> {
+    let records = || sets.iter().flat_map(|s| &s.seen.records).filter(|r| r.accepted() && !known.contains(&r.server()));
+    let unanswered =
+        |r: &&FlowRecord| r.syn.get().is_some() && r.bytes[1] == 0 && (1..=PROBE_BYTES).contains(&r.bytes[0]);
+    let mut counts: BTreeMap<(Endpoint, Address), u32> = BTreeMap::new();
+    for r in records().filter(unanswered) {
+        *counts.entry((r.server(), r.client().address)).or_default() += 1;
+    }
+    counts.retain(|_, n| *n >= PROBED);
+    let mut places: BTreeMap<Endpoint, (Address, u32)> = counts.into_iter().map(|((e, a), n)| (e, (a, n))).collect();
+    for r in records().filter(|r| r.bytes[1] > 0) {
+        places.remove(&r.server());
+    }
+    let text = |(place, (source, n)): (&Endpoint, &(Address, u32))| {
+        let port = place.port;
+        format!(
+            "{place} was probed: {source} sent it something in {n} connections, and it answered nobody. Pass --port {port} if a store listens there."
+        )
+    };
+    places.iter().take(TOLD).map(text).collect()
+}
+
 /// Probes of nmap's that other programs send too: alone they name no tool.
 const COMMON: [&str; 10] = [
     "DistCCD",

@@ -8,6 +8,7 @@ use super::{Evidence, HostPart, kill_of};
 use crate::clock::{death_misses, longest_to_die};
 use crate::finding::{Effect, Finding};
 use crate::oom::{OomEvent, OomKind, TimeSource, ToldBy};
+use crate::protocol::listener::Death;
 use crate::size::{bytes, readings};
 use crate::time::Timestamp;
 use crate::vocabulary::{Outcome, Verdict};
@@ -58,7 +59,8 @@ pub(super) fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: 
     s.say(format!("the kernel killed {process}{pid} {} the claim of {}", later(t), bytes(claim)));
     size(&mut s, event, t, claim);
     silence(e, &mut s, event, f);
-    death(&mut s, death_of(e, f).or(part.died), event);
+    let ended = death_of(e, f);
+    death(&mut s, ended.map(|d| d.time).or(part.died), event);
     if event.invoked_by.as_deref() == Some("pt_tcpstore") || event.process.as_deref() == Some("pt_tcpstore") {
         s.fact("the thread that ran out of memory is the store's own (pt_tcpstore)".to_string());
     }
@@ -85,6 +87,7 @@ pub(super) fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: 
             Says::Nothing => s.say(text),
         }
     }
+    s.reasons.extend(ended.as_ref().and_then(lost));
     s.reasons.extend(cgroup(event));
     part.verdict = match (s.agree, s.held) {
         (2.., false) => Verdict::Confirmed,
@@ -144,10 +147,21 @@ fn silence(e: &Evidence<'_>, s: &mut Scales, event: &OomEvent, f: &Finding) {
 }
 
 /// The death that ended the silence after a claim.
-fn death_of(e: &Evidence<'_>, f: &Finding) -> Option<Timestamp> {
+fn death_of(e: &Evidence<'_>, f: &Finding) -> Option<Death> {
     let l = e.listener(f.target)?;
-    let died = l.death_after(f.time)?.time;
-    (l.silence_after(f.time).1 == Some(died)).then_some(died)
+    let death = l.death_after(f.time)?;
+    (l.silence_after(f.time).1 == Some(death.time)).then_some(death)
+}
+
+/// What was lost with a listener, and who came too late.
+fn lost(death: &Death) -> Option<String> {
+    let plural = |n: u32, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+    let closed =
+        (death.closed > 0).then(|| plural(death.closed, "open connection was lost", "open connections were lost"));
+    let refused =
+        (death.refused > 0).then(|| plural(death.refused, "later attempt was refused", "later attempts were refused"));
+    let both: Vec<String> = [closed, refused].into_iter().flatten().collect();
+    (!both.is_empty()).then(|| both.join(", "))
 }
 
 fn death(s: &mut Scales, died: Option<Timestamp>, event: &OomEvent) {
