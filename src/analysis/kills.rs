@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::prune::guessed_zone;
 use crate::clock::{Kill, Miss, Offset, boot_from_deaths, common_quarter_hour, log_against_capture};
-use crate::finding::Finding;
-use crate::finding::fate::{fatal_claims, is_open_claim};
+use crate::finding::{Finding, is_open_claim};
 use crate::incident::{Correction, Fit, HostClocks, MergeSortTree, Whose, kill_of};
 use crate::names::{Names, short};
 use crate::net::Endpoint;
 use crate::oom::{EventTime, OomEvent, OomKind, OomSighting};
+use crate::protocol::fate::fatal_claims;
 use crate::protocol::listener::Listener;
 use crate::report::model::Clock;
 use crate::time::{NANOS, Timestamp};
