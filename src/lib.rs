@@ -6,6 +6,8 @@
 pub(crate) mod names;
 pub(crate) mod net;
 pub(crate) mod size;
+#[cfg(test)]
+mod test_bytes;
 pub(crate) mod time;
 pub(crate) mod vocabulary;
 

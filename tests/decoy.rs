@@ -6,6 +6,10 @@ mod behaviour;
 mod crowd;
 #[path = "decoy/nmap.rs"]
 mod nmap;
+#[path = "common/recorded.rs"]
+mod recorded;
+#[path = "common/skip.rs"]
+mod skip;
 #[path = "decoy/syn.rs"]
 mod syn;
 #[path = "decoy/traces.rs"]
@@ -20,6 +24,8 @@ use std::time::Duration;
 
 use rdzvscope::api::decoy::{Bounds, Decoy, Entry, ListenerRole, Summary};
 use rdzvscope::api::prescan::Host;
+use recorded::{hex, load, unhex};
+use skip::skipped;
 
 /// A decoy on a thread of its own.
 struct Stage {
@@ -83,17 +89,4 @@ fn exactly(stream: &mut TcpStream, count: usize) -> Vec<u8> {
 /// Whether the server took it. The kernel reports a reset once: to a writer, if that comes first.
 fn send(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
-}
-
-fn load(name: &str) -> serde_json::Value {
-    let path = format!("{}/testdata/outcomes/{name}", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-fn unhex(hex: &str) -> Vec<u8> {
-    hex.as_bytes().chunks(2).map(|p| u8::from_str_radix(std::str::from_utf8(p).unwrap(), 16).unwrap()).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -20,10 +20,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_rdzvscope");
 /// Runs a script in mount namespace of its own; `None`, with a word, where that cannot be had.
 fn alone(script: &str) -> Option<String> {
     if !common::can_unshare(&["-m"]) {
-        #[allow(clippy::print_stderr)]
-        {
-            eprintln!("skipped: mount namespaces need root");
-        }
+        common::skipped("mount namespaces need root");
         return None;
     }
     let script = format!(

@@ -153,3 +153,98 @@ fn two_kills_on_one_host_are_two_kills_and_one_host() {
     }
     assert!(joined(&run("before.dmesg-iso").incident()["hosts"][0]["reasons"]).contains("was seen 25.7 s before"));
 }
+
+#[test]
+fn a_selection_that_nothing_is_of_is_an_error() {
+    for (flag, value) in
+        [("--host", "node-z"), ("--host", "192.0.2.99"), ("--net", "203.0.113.0/24"), ("--source", "203.0.113.9/32")]
+    {
+        let output = common::command()
+            .args(["analyze", "incident-torch1.13/node-a.pcap", "--hosts", "hosts", flag, value])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{flag} {value}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(flag) && text.contains(value.split('/').next().unwrap()), "{text}");
+    }
+    for (flag, value) in
+        [("--host", "node-a"), ("--host", "192.0.2.11"), ("--net", "192.0.2.0/24"), ("--source", "192.0.2.250/32")]
+    {
+        let run = analyze(&["incident-torch1.13/node-a.pcap", "--hosts", "hosts", flag, value]);
+        assert_eq!(run.status, 1, "{flag} {value}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn the_host_that_is_named_with_a_log_wins_over_the_folder_that_holds_it() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("logs");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(data("two-kills/one.dmesg-iso"), folder.join("messages.dmesg-iso")).unwrap();
+    let folder = folder.to_str().unwrap().to_string();
+    let named = format!("node-b={folder}/messages.dmesg-iso");
+    for order in [[&folder, &named], [&named, &folder]] {
+        let mut arguments = vec!["two-kills/node-b.pcap".to_string(), "--hosts".into(), "hosts".into()];
+        order.iter().for_each(|o| arguments.extend(["--oom".to_string(), o.to_string()]));
+        let run = analyze(&arguments);
+        assert_eq!(run.json["oom_events"].as_array().unwrap().len(), 1, "{order:?}");
+        assert_eq!(
+            (&run.json["oom_events"][0]["host"], &run.incident()["verdict"]),
+            (&json!("node-b"), &json!("confirmed"))
+        );
+    }
+}
+
+#[test]
+fn logs_of_two_hosts_that_were_swapped_confirm_nothing_and_are_told() {
+    let logs = |a: &str, b: &str| {
+        analyze(&[
+            "incident-torch1.13/node-a.pcap".to_string(),
+            "incident-torch1.13/node-b.pcap".into(),
+            "--hosts".into(),
+            "hosts".into(),
+            "--oom".into(),
+            format!("node-a=incident-torch1.13/logs/{a}.dmesg-iso"),
+            "--oom".into(),
+            format!("node-b=incident-torch1.13/logs/{b}.dmesg-iso"),
+        ])
+    };
+    assert_eq!(logs("node-a", "node-b").incident()["verdict"], "confirmed");
+    let run = logs("node-b", "node-a");
+    for host in ["node-a", "node-b"] {
+        assert_ne!(run.host(host)["verdict"], "confirmed", "{:#}", run.host(host));
+        assert!(
+            joined(&run.host(host)["reasons"]).contains("fit each other's captures: swapped?"),
+            "{:#}",
+            run.host(host)
+        );
+    }
+    assert!(joined(&run.incident()["settled_by"]).contains("--oom node-a=PATH --oom node-b=PATH"));
+}
+
+#[test]
+fn the_zone_hint_counts_from_the_zone_that_was_given() {
+    // The kills' lines in local time of +08:00, as `dmesg -T` has them there.
+    let place = tempfile::tempdir().unwrap();
+    let mut arguments: Vec<String> = NODES_BC.iter().map(|n| format!("incident-torch1.13/{n}.pcap")).collect();
+    arguments.extend(["--hosts".into(), "hosts".into()]);
+    for (host, clock) in [("node-b", "19:20:39"), ("node-c", "19:21:08")] {
+        let path = place.path().join(format!("{host}.dmesg-T"));
+        let kill = "Out of memory: Killed process 10273 (python3) total-vm:941138648kB, anon-rss:8203356kB, file-rss:0kB, \
+                    shmem-rss:0kB, UID:0 pgtables:1kB oom_score_adj:0";
+        std::fs::write(&path, format!("[Sun Nov 29 {clock} 2026] {kill}\n")).unwrap();
+        arguments.extend(["--oom".to_string(), format!("{host}={}", path.display())]);
+    }
+    let with =
+        |zone: &[&str]| analyze(&arguments.iter().map(String::as_str).chain(zone.iter().copied()).collect::<Vec<_>>());
+    assert!(with(&[]).notes().contains("Pass --log-tz +08:00"), "{}", with(&[]).notes());
+    let wrong = with(&["--log-tz", "+05:30"]);
+    assert!(
+        wrong.notes().contains("--log-tz gives seems wrong") && wrong.notes().contains("--log-tz +08:00 fits"),
+        "{}",
+        wrong.notes()
+    );
+    assert!(!with(&["--log-tz", "+08:00"]).notes().contains("--log-tz"));
+}
+
+const NODES_BC: [&str; 2] = ["node-b", "node-c"];

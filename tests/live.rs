@@ -45,10 +45,7 @@ fn stray(port: u16) -> TcpStream {
 fn may_listen() -> bool {
     let output = command().args(["live", "-i", "lo", "--duration", "100ms", "--no-landlock"]).output().unwrap();
     if !output.status.success() {
-        #[allow(clippy::print_stderr)]
-        {
-            eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
-        }
+        common::skipped(&String::from_utf8_lossy(&output.stderr));
     }
     output.status.success()
 }

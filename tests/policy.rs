@@ -8,6 +8,8 @@ mod check;
 mod products;
 #[path = "policy/sensors.rs"]
 mod sensors;
+#[path = "common/skip.rs"]
+mod skip;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -43,14 +45,15 @@ fn policy(product: &str) -> String {
 }
 
 /// Runs a program; `None` where it is not installed, and says so.
-#[allow(clippy::print_stderr)]
 fn run(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
-    match Command::new(program).args(arguments).output() {
+    // What tools/checkers.sh installed is found as what the distribution has.
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/python");
+    match Command::new(program).args(arguments).env("PYTHONPATH", own).output() {
         Ok(o) => Some((o.status.success(), String::from_utf8_lossy(&[o.stdout, o.stderr].concat()).into_owned())),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!(
-                "SKIPPED: {program} is not installed (tools/setup.sh test installs it where the distribution has it)"
-            );
+            skip::skipped(&format!(
+                "{program} is not installed (tools/setup.sh test installs it where the distribution has it)"
+            ));
             None
         }
         Err(e) => panic!("{program}: {e}"),

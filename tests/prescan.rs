@@ -1,10 +1,16 @@
 //! `prescan` against what real servers did, and its command line.
 
+#[path = "common/recorded.rs"]
+mod outcomes;
+#[path = "common/skip.rs"]
+mod skip;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use assert_cmd::cargo::CommandCargoExt;
+use outcomes::{load, unhex};
 use rdzvscope::api::prescan::{Act, Case, Fleet, Grade, Host, Matrix, Plan, ProbeFile, Profile, advise, pytorch};
 use rdzvscope::api::protocol::tcpstore::server::Backend;
 use serde_json::Value;
@@ -30,22 +36,16 @@ fn rows(arguments: &[&str]) -> Vec<Value> {
 }
 
 fn recorded() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/outcomes/store-server-outcomes.json");
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    load("store-server-outcomes.json")
 }
 
 /// nmap's probes; a test that needs them says so when they are not there.
-#[allow(clippy::print_stderr)]
 fn probes() -> Option<ProbeFile> {
     let path = ProbeFile::installed();
     if path.is_none() {
-        eprintln!("SKIPPED: nmap is not installed, and its probes are read from its file");
+        skip::skipped("nmap is not installed, and its probes are read from its file");
     }
     path.map(|p| ProbeFile::read(&p).unwrap())
-}
-
-fn unhex(hex: &str) -> Vec<u8> {
-    hex.as_bytes().chunks(2).map(|p| u8::from_str_radix(std::str::from_utf8(p).unwrap(), 16).unwrap()).collect()
 }
 
 /// Eight real servers, each in a memory cgroup of 1.2 GiB with vm.overcommit_memory=1: the memory that is half of what they

@@ -392,7 +392,9 @@ fn carved_packets_are_the_original_ones_and_tell_the_same_claims() {
 fn fragments_are_carved_with_their_datagram() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["scans/frag-version-scan.pcap", "scans/ipv6-version-scan.pcap", "links/vxlan-underlay.pcap"] {
-        let (_, carved) = file(&directory, "carved.pcapng");
+        // A capture is never overwritten, one of our own neither.
+        let (path, carved) = file(&directory, "carved.pcapng");
+        let _ = std::fs::remove_file(path);
         let csv = ["--format".to_string(), "csv".to_string()];
         let (before, _) = run(&[&[data(name), "--carve".into(), carved.clone()], &csv[..]].concat());
         let (after, _) = run(&[&[carved], &csv[..]].concat());
@@ -407,9 +409,11 @@ fn an_annotated_capture_keeps_every_packet_in_its_place() {
     let (path, name) = file(&directory, "annotated.pcapng");
     for capture in ["incident-torch1.13/node-a.pcap", "links/three-interfaces.pcapng"] {
         let original = PathBuf::from(data(capture));
+        let _ = std::fs::remove_file(&path);
         run(&[data(capture), "--annotate".into(), name.clone(), "--quiet".into()]);
         assert_eq!(packets(&path), packets(&original), "{capture}");
     }
+    std::fs::remove_file(&path).unwrap();
     run(&[data("incident-torch1.13/node-a.pcap"), "--annotate".into(), name, "-q".into()]);
     let (Some(frames), Some(before)) = (frames(&path), frames(Path::new(&data("incident-torch1.13/node-a.pcap"))))
     else {

@@ -30,10 +30,7 @@ replay() { for c in \"$@\"; do tcpreplay -q -i va --mbps=4 \"$c\" >/dev/null 2>&
 fn may_have_networks() -> bool {
     let may = common::can_unshare(&["-n"]);
     if !may {
-        #[allow(clippy::print_stderr)]
-        {
-            eprintln!("skipped: network namespaces need root here");
-        }
+        common::skipped("network namespaces need root here");
     }
     may
 }
@@ -249,10 +246,7 @@ fn a_directory_of_roots_is_said_once_and_read_when_it_may_be() {
     let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
     let may = Command::new("setpriv").args(nobody).arg("true").output().is_ok_and(|o| o.status.success());
     if !may {
-        #[allow(clippy::print_stderr)]
-        {
-            eprintln!("skipped: becoming another user needs root");
-        }
+        common::skipped("becoming another user needs root");
         return;
     }
     let place = TempDir::new().unwrap();

@@ -13,28 +13,19 @@ mod nmap;
 mod outcomes;
 #[path = "store_model/properties.rs"]
 mod properties;
+#[path = "common/recorded.rs"]
+mod recorded;
+#[path = "common/skip.rs"]
+mod skip;
 #[path = "store_model/traces.rs"]
 mod traces;
 
 use rdzvscope::api::protocol::tcpstore::release::Release;
 use rdzvscope::api::protocol::tcpstore::server::{Action, Backend, ConnectionId, Server};
-
-/// A recorded file.
-fn load(name: &str) -> serde_json::Value {
-    let path = format!("{}/testdata/outcomes/{name}", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
-}
+use recorded::{hex, load, unhex};
 
 fn text<'a>(value: &'a serde_json::Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("no text {name} in {value}"))
-}
-
-fn unhex(hex: &str) -> Vec<u8> {
-    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn server(version: &str, backend: &str) -> Server {

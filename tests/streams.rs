@@ -98,7 +98,7 @@ fn a_capture_can_come_through_a_pipe() {
     let out = child.wait_with_output().unwrap();
     let piped: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let read: serde_json::Value = serde_json::from_str(&stdout(&["streams", NODE_A, "--format", "json"], 0)).unwrap();
-    assert_eq!(piped["flows"][0]["capture"], "-");
+    assert_eq!(piped["flows"][0]["capture"], "standard input");
     assert_eq!(piped["flows"][3]["streams"], read["flows"][3]["streams"]);
     assert_eq!(piped["totals"], read["totals"]);
 }

@@ -1,5 +1,8 @@
 //! `streams --all --format jsonl` against an independent reassembly: `stream-oracle.py`, on tshark's packet decoding.
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,10 +63,9 @@ fn streams(lines: &[u8]) -> Vec<Stream> {
 }
 
 #[test]
-#[allow(clippy::print_stderr)]
 fn every_stream_is_the_oracles() {
     if !runs("tshark", "--version") || !runs("python3", "--version") {
-        eprintln!("SKIPPED: tshark and python3 are required for the stream oracle, at least one of them is not there");
+        skip::skipped("tshark and python3 are required for the stream oracle, at least one of them is not there");
         return;
     }
     let mut files = Vec::new();

@@ -7,18 +7,22 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::fields::Fields;
+use super::notices::TEST;
 use super::suppress::SuppressFile;
 use super::{journal, syslog};
 use crate::case::{Alert, Case, CaseError, Delivered, Withheld};
 use crate::report::model::Report;
-use crate::time::Timestamp;
+use crate::time::{NANOS, Timestamp};
 
 /// A command that takes longer is ended: one that hangs must not hold up the next pass.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Alerts looked at in one pass; the rest waits for the next.
 const AT_ONCE: usize = 1000;
-/// A receiver that failed so often in a pass is left alone until the next one.
+/// A receiver that failed so often in a pass is left alone for a while.
 const FAILURES: u32 = 3;
+/// How long a receiver that failed is left alone, in nanoseconds; twice as long each time that it fails again.
+const FIRST_REST: i64 = 5 * NANOS;
+const LONGEST_REST: i64 = 600 * NANOS;
 
 /// A log that takes alerts as fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +44,16 @@ pub struct Alerts {
     pub logs: Vec<Receiver>,
     /// What is withheld.
     pub suppress: Option<SuppressFile>,
+    /// Receivers that are out of order, by name.
+    pub broken: BTreeMap<String, Broken>,
+}
+
+/// A receiver that did not take an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    since: Timestamp,
+    again: Timestamp,
+    times: u32,
 }
 
 enum Output<'a> {
@@ -90,54 +104,96 @@ impl Alerts {
         self.suppress.as_ref().map_or_else(BTreeMap::new, |file| file.list().withheld_notices(notices, now))
     }
 
-    /// Delivers what waits in the outbox; what went wrong, in words. What a receiver did not take waits there for it; a
-    /// receiver that is out of order holds up no other.
-    ///
-    /// # Errors
-    /// The case's.
-    pub fn deliver(&self, case: &mut Case, now: Timestamp) -> Result<Vec<String>, CaseError> {
-        let mut wrong = Vec::new();
-        let outputs: Vec<(String, Output<'_>)> = (self.file.as_deref().map(Output::File).into_iter())
+    fn outputs(&self) -> Vec<(String, Output<'_>)> {
+        (self.file.as_deref().map(Output::File).into_iter())
             .chain(self.exec.as_deref().map(Output::Exec))
             .chain(self.logs.iter().map(Output::Log))
             .map(|o| (o.name(), o))
-            .collect();
-        let mut failures: Vec<u32> = vec![0; outputs.len()];
-        let (mut after, mut looked_at) = (0, 0);
-        while looked_at < AT_ONCE && failures.iter().any(|n| *n < FAILURES) {
-            let letters = case.letters(after, 100)?;
-            let Some(last) = letters.last() else { break };
-            after = last.sequence;
-            for mut letter in letters {
-                let (mut tried, mut whole) = (false, true);
-                for ((name, output), failed) in outputs.iter().zip(&mut failures) {
-                    if letter.done.contains(name) {
-                        continue;
-                    }
-                    if *failed >= FAILURES {
-                        whole = false;
-                        continue;
-                    }
-                    tried = true;
-                    match output.deliver(&letter, now) {
-                        Ok(()) => letter.done.push(name.clone()),
-                        Err(e) => {
-                            whole = false;
-                            *failed += 1;
-                            let attempt = letter.attempts + 1;
-                            wrong.push(format!(
-                                "alert {} was not delivered to {name} (attempt {attempt}, it will be tried again): {e}",
-                                letter.id
-                            ));
-                        }
-                    }
+            .collect()
+    }
+
+    /// Sends one alert that says that it is a test to every receiver; what came of it, by receiver.
+    pub fn test(&self, now: Timestamp) -> Vec<(String, std::io::Result<()>)> {
+        let document = serde_json::json!({
+            "type": "notice", "id": TEST, "rule": TEST, "severity": "notice", "time": now.to_rfc3339(), "path": null,
+            "explanation": "a test: nothing happened on the wire (--alert-test)",
+        });
+        let (id, kind, document) = (TEST.to_string(), "notice".to_string(), document.to_string());
+        let letter = Alert { sequence: 0, id, kind, document, attempts: 0, done: Vec::new() };
+        self.outputs().into_iter().map(|(name, output)| (name, output.deliver(&letter, now))).collect()
+    }
+
+    /// Delivers what waits in the outbox, the gravest first; what went wrong, in words, once for each receiver until it
+    /// works again. What a receiver did not take waits there for it; a receiver that is out of order is tried again
+    /// after a while that doubles, and holds up no other.
+    ///
+    /// # Errors
+    /// The case's.
+    pub fn deliver(&mut self, case: &mut Case, now: Timestamp) -> Result<Vec<String>, CaseError> {
+        let mut wrong = Vec::new();
+        let mut broken = std::mem::take(&mut self.broken);
+        let outputs = self.outputs();
+        // A clock that was set back must not hold a receiver up for ever.
+        let rests = |name: &String| broken.get(name).is_some_and(|b| (b.since.0..b.again.0).contains(&now.0));
+        let mut failures: Vec<u32> = outputs.iter().map(|(name, _)| if rests(name) { FAILURES } else { 0 }).collect();
+        let mut errors: Vec<Option<String>> = vec![None; outputs.len()];
+        let mut worked = vec![false; outputs.len()];
+        let mut looked_at = 0;
+        for sequence in case.waiting()? {
+            if looked_at >= AT_ONCE || failures.iter().all(|n| *n >= FAILURES) {
+                break;
+            }
+            let Some(mut letter) = case.letter(sequence)? else { continue };
+            let (mut tried, mut whole) = (false, true);
+            for (i, (name, output)) in outputs.iter().enumerate() {
+                if letter.done.contains(name) {
+                    continue;
                 }
-                looked_at += usize::from(tried);
-                if tried || whole {
-                    case.tried(&letter, whole, now)?;
+                let (Some(failed), Some(error)) = (failures.get_mut(i), errors.get_mut(i)) else { continue };
+                if *failed >= FAILURES {
+                    whole = false;
+                    continue;
+                }
+                tried = true;
+                match output.deliver(&letter, now) {
+                    Ok(()) => {
+                        letter.done.push(name.clone());
+                        worked.iter_mut().skip(i).take(1).for_each(|w| *w = true);
+                    }
+                    Err(e) => {
+                        whole = false;
+                        *failed += 1;
+                        let attempt = letter.attempts + 1;
+                        error.get_or_insert_with(|| {
+                            let id = &letter.id;
+                            format!("alert {id} was not delivered to {name} (attempt {attempt}, it will be tried again): {e}")
+                        });
+                    }
                 }
             }
+            looked_at += usize::from(tried);
+            if tried || whole {
+                case.tried(&letter, whole, now)?;
+            }
         }
+        for (((name, _), error), worked) in outputs.iter().zip(errors).zip(worked) {
+            match error {
+                Some(error) => {
+                    let times = broken.get(name).map_or(0, |b| b.times);
+                    let rest = FIRST_REST.saturating_mul(1 << times.min(10)).min(LONGEST_REST);
+                    broken.insert(name.clone(), Broken { since: now, again: now.plus_nanos(rest), times: times + 1 });
+                    if times == 0 {
+                        wrong.push(error);
+                    }
+                }
+                None if worked && broken.remove(name).is_some() => {
+                    wrong.push(format!("{name} takes alerts again"));
+                }
+                None => {}
+            }
+        }
+        drop(outputs);
+        self.broken = broken;
         Ok(wrong)
     }
 }

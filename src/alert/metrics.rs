@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::suppress::NOTICES;
+use super::notices::notice_rules;
 use crate::case::{Counter, Labels};
 use crate::protocol::rules;
 use crate::time::{NANOS, Timestamp};
@@ -120,7 +120,7 @@ fn from_the_start(family: &Family) -> Vec<Labels> {
         Family::KindAndSeverity => (IncidentKind::ALL.iter())
             .flat_map(|k| [Severity::Warning, Severity::Critical].map(|s| of("", s.text(), k.text())))
             .collect(),
-        Family::Rule => NOTICES.iter().map(|r| of(r, "warning", "")).collect(),
+        Family::Rule => notice_rules().map(|r| of(r.id, r.severity.text(), "")).collect(),
         Family::Withheld => {
             (["finding", "incident", "notice"].iter()).flat_map(|k| severities().map(move |s| of("", s, k))).collect()
         }

@@ -22,8 +22,6 @@ use crate::time::Timestamp;
 
 /// Bytes of a list.
 const MOST_BYTES: u64 = 1 << 20;
-/// Rules of notices about the watching itself.
-pub(crate) const NOTICES: [&str; 3] = ["watch-overwritten", "watch-stopped", "watch-unreadable"];
 
 /// What is wrong with a list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

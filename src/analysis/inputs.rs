@@ -134,9 +134,9 @@ impl Inputs {
 
     fn file(&mut self, path: &Path, label: String, as_shape: Option<Shape>, host: Option<&str>, named: bool) {
         if let Ok(real) = fs::canonicalize(path)
-            && !self.seen.insert(real)
+            && !self.seen.insert(real.clone())
         {
-            return;
+            return self.rename(&real, host);
         }
         let sniffed = match sniff_path(path) {
             Ok(s) => s,
@@ -174,6 +174,16 @@ impl Inputs {
             other => return self.pass_over(label, &other.to_string()),
         };
         self.sources.push(Source { label, path: path.to_path_buf(), shape, host: host.map(str::to_string), named });
+    }
+
+    /// A file that was found before gets the host of `HOST=PATH`, in whatever order both were given.
+    fn rename(&mut self, real: &Path, host: Option<&str>) {
+        let Some(host) = host else { return };
+        let same = |s: &&mut Source| fs::canonicalize(&s.path).is_ok_and(|p| p == real);
+        if let Some(known) = self.sources.iter_mut().find(same) {
+            known.host = Some(host.to_string());
+            known.named = true;
+        }
     }
 
     fn refuse(&mut self, label: String, error: String, named: bool) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::options::Options;
 use super::prune::guessed_zone;
 use crate::clock::{Kill, Miss, Offset, boot_from_deaths, common_quarter_hour, log_against_capture};
 use crate::finding::{Finding, is_open_claim};
@@ -212,12 +213,13 @@ fn moved(e: &mut OomEvent, seconds: f64, uncertainty: f64) {
 
 /// Logs that all miss their triggers by one multiple of a quarter of an hour: a zone that nobody named.
 pub(super) fn common_zone(
+    options: &Options,
     events: &mut [OomEvent],
     claims: &Claims,
     names: &Names,
-    max_lag: f64,
     told: &mut ClockNotes,
 ) {
+    let max_lag = options.max_lag;
     let mut misses: BTreeMap<String, Miss> = BTreeMap::new();
     // Where every line names its zone, it may be the zone that is wrong.
     let unnamed = events.iter().any(|e| e.kind != OomKind::Gpu && guessed_zone(e));
@@ -250,31 +252,37 @@ pub(super) fn common_zone(
     }
     let all: Vec<Miss> = misses.values().copied().collect();
     let Some(found) = common_quarter_hour(&all).filter(|q| q.chance <= CHANCE) else { return };
-    let (zone, seconds) = (found.zone(), found.seconds() as f64);
-    let logs = match (found.fits, unnamed) {
-        (1, true) => "One log without a zone misses",
-        (_, true) => "All logs without a zone miss",
-        (1, false) => "The one log misses",
-        (_, false) => "All logs miss",
-    };
-    let fix = if unnamed {
-        format!("their times are taken as of {zone}. Pass --log-tz {zone} to confirm it.")
-    } else {
-        format!("their lines name a zone, which seems wrong by that much ({zone} would fit): they were corrected.")
-    };
-    told.first.push(format!(
-        "{logs} what the captures show by {:+} h, a multiple of 15 minutes ({} host(s) agree): {fix}",
+    let seconds = found.seconds() as f64;
+    let given = events.iter().find(|e| concerned(e) && e.time_source.contains("zone given"));
+    let given = given.and_then(|e| Some(options.zone_of_log(e.host.as_deref(), names)?.east_at(e.time)));
+    let (logs, miss) = if found.fits == 1 { ("one log", "misses") } else { ("all logs", "miss") };
+    let by = format!(
+        "what the captures show by {:+} h, a multiple of 15 minutes ({} agree)",
         seconds / 3600.0,
-        found.fits
-    ));
+        if found.fits == 1 { "one host".to_string() } else { format!("{} hosts", found.fits) }
+    );
+    // The zone to name, where it is not the lines that name a wrong one.
+    let zone = (unnamed || given.is_some()).then(|| found.zone(given.unwrap_or(0)));
+    told.first.push(match (&zone, given) {
+        (Some(zone), Some(_)) => format!(
+            "The zone that --log-tz gives seems wrong: {logs} {miss} {by}. --log-tz {zone} fits, and their times are taken so."
+        ),
+        (Some(zone), None) => format!(
+            "Of the logs without a zone, {logs} {miss} {by}: their times are taken as of {zone}. Pass --log-tz {zone} to confirm it."
+        ),
+        (None, _) => {
+            format!("Though their lines name a zone, {logs} {miss} {by}: that zone seems wrong, and they were corrected.")
+        }
+    });
+    let zone =
+        zone.map_or_else(|| format!("{:+} h from what its lines say", -seconds / 3600.0), |z| format!("--log-tz {z}"));
     for e in events.iter_mut().filter(|e| concerned(e)) {
         moved(e, seconds, 0.0);
         e.time_source = "local time, zone inferred from the captures";
         e.time_is_assumed = true;
         let Some(host) = e.host.as_deref() else { continue };
         if told.corrections.of(names.canonical(host)).is_empty() {
-            let text =
-                format!("the zone of its log was inferred: its times are {zone}, told by no line (--log-tz {zone})");
+            let text = format!("the zone of its log was inferred from the captures ({zone})");
             told.corrections
                 .add(names.canonical(host), Correction { whose: Whose::Log, text, uncertainty: 0.0, agreed: false });
             told.clocks.push(Clock {
@@ -290,7 +298,13 @@ pub(super) fn common_zone(
 }
 
 /// Clocks of single hosts' logs, from the deaths of their listeners.
-pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names, told: &mut ClockNotes) {
+pub(super) fn log_clocks(
+    events: &mut [OomEvent],
+    claims: &Claims,
+    names: &Names,
+    swapped: &BTreeMap<String, String>,
+    told: &mut ClockNotes,
+) {
     let mut by_host: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (i, e) in events.iter().enumerate() {
         if let Some(host) = &e.host {
@@ -302,6 +316,10 @@ pub(super) fn log_clocks(events: &mut [OomEvent], claims: &Claims, names: &Names
         let host = host.clone();
         let own = claims.of(Some(&host), names);
         let deaths: Vec<Timestamp> = own.iter().filter_map(|c| c.died).collect();
+        // Logs that fit each other's captures are not each off by as much as the other is to the other side.
+        if swapped.contains_key(&names.key(&host)) {
+            continue;
+        }
         // A boot time or a zone that was found from the death agrees with it by its making.
         if deaths.is_empty() || !told.corrections.of(names.canonical(&host)).iter().all(|c| c.whose == Whose::Capture) {
             continue;

@@ -7,6 +7,7 @@ use super::dedup;
 use super::inputs::Shape;
 use super::options::Options;
 use super::sets::Set;
+use crate::capture::Limits;
 use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
@@ -31,6 +32,8 @@ pub struct Knowledge {
     pub pairs: BTreeSet<Endpoint>,
     /// The captures, by index.
     pub captures: Vec<PathBuf>,
+    /// How they are read.
+    pub limits: Limits,
     /// What they are called, by index.
     pub labels: Vec<String>,
     /// Captures (by index) that are read one after the other: the files of one rotated capture, in order of time.
@@ -72,7 +75,7 @@ pub fn learn(options: &Options) -> Knowledge {
     let studies = super::protocols::studies(&reading, options, &BTreeSet::new());
     let network = studies.iter().filter_map(|s| s.own.clone()).find_map(|o| o.downcast::<Network>().ok());
     let nccl = network.map(|n| Network::clone(&n)).unwrap_or_default();
-    let mut known = Knowledge { names: reading.names, nccl, ..Knowledge::default() };
+    let mut known = Knowledge { names: reading.names, nccl, limits: options.limits(), ..Knowledge::default() };
     for list in &reading.lists {
         if let Some(error) = &list.error {
             known.refuse(list.path.clone(), error.clone(), true);

@@ -40,7 +40,7 @@ pub use from_store::{
 };
 pub use intake::{Batch, GrowingSet, read_late};
 pub use learn::{Knowledge, learn};
-pub use options::{Named, Options};
+pub use options::{Named, Options, STANDARD_INPUT};
 pub use replay::{Closed, FlowVisitor, Totals, walk};
 pub use run::{Analysis, analyze};
 pub use survey::{CONTINUES_NANOS, Survey, capture_stem, read_as, survey};

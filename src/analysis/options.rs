@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::capture::{Limits, PacketFilter};
 use crate::names::short;
 use crate::net::{Address, Network};
 use crate::oom::Zone;
@@ -14,6 +15,9 @@ use crate::time::Timestamp;
 /// The ports that rendezvous stores use by default: `torch.distributed` and `torchrun --master_port`, torchrun's c10d
 /// rendezvous, and the examples of many frameworks.
 pub(super) const DEFAULT_PORTS: [u16; 3] = [29500, 29400, 23456];
+
+/// What standard input is called in reports.
+pub const STANDARD_INPUT: &str = "standard input";
 
 /// A path, with the host that it was named for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +85,10 @@ pub struct Options {
     pub examples: usize,
     /// Whether to tell on standard error how far reading is.
     pub progress: bool,
+    /// What standard input is called.
+    pub label: String,
+    /// Only packets that it passes are looked at.
+    pub filter: Option<PacketFilter>,
     /// Set from outside: reading stops, and what was read is reported.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -115,6 +123,8 @@ impl Default for Options {
             sources: Vec::new(),
             examples: 3,
             progress: false,
+            label: STANDARD_INPUT.to_string(),
+            filter: None,
             stop: None,
         }
     }
@@ -124,6 +134,17 @@ impl Options {
     /// What the user calls a source: by the last `--known-source` that holds it.
     pub fn label_of(&self, source: Address) -> Option<&str> {
         self.known_sources.iter().rev().find(|(net, _)| net.contains(source)).map(|(_, label)| label.as_str())
+    }
+
+    /// The zone that was given for the log of a host (`--log-tz`).
+    pub(super) fn zone_of_log(&self, host: Option<&str>, names: &crate::names::Names) -> Option<Zone> {
+        let own = host.and_then(|h| self.host_zones.iter().find(|(name, _)| names.same(name, h)));
+        own.map(|(_, zone)| *zone).or(self.log_zone)
+    }
+
+    /// How captures are read.
+    pub fn limits(&self) -> Limits {
+        Limits { filter: self.filter.clone(), ..Limits::default() }
     }
 
     /// Whether an instant lies between `since` and `until`.

@@ -60,6 +60,9 @@ pub(super) struct CaptureGroups {
 pub(super) fn intake(options: &Options) -> CaptureGroups {
     let mut inputs = Inputs::default();
     options.paths.iter().for_each(|p| inputs.add(p));
+    for source in inputs.sources.iter_mut().filter(|s| s.path.as_os_str() == "-") {
+        source.label.clone_from(&options.label);
+    }
     options.oom.iter().for_each(|o| inputs.add_log(&o.path, o.host.as_deref()));
     let mut names = Names::default();
     let mut lists = Vec::new();
@@ -207,7 +210,8 @@ impl Reading {
         bytes: usize,
     ) -> usize {
         let Some(set) = self.sets.get_mut(number) else { return 0 };
-        let (seen, read) = sets::read_beginning(number as u32, capture, &self.scan, wanted, (set.shift, bytes));
+        let (seen, read) =
+            sets::read_beginning(number as u32, capture, &self.scan, &self.feed, wanted, (set.shift, bytes));
         set.seen.records.extend(seen.records);
         set.seen.flows.extend(seen.flows);
         set.seen.flows.sort_by_key(|f| (f.record.first, f.record.first_packet));

@@ -4,7 +4,7 @@
 
 use super::flow_decoder::Copies;
 use super::learn::Knowledge;
-use crate::capture::{Limits, Reader};
+use crate::capture::Reader;
 use crate::frame::{Decoder, Frame, Segment};
 use crate::net::Endpoint;
 use crate::stream::{
@@ -84,7 +84,7 @@ pub fn walk<V: FlowVisitor>(known: &Knowledge, ports: &PortSet, memory: u64, vis
         for index in set {
             let Some(path) = known.captures.get(*index as usize) else { continue };
             // What cannot be read was said when the captures were read first.
-            let Ok(mut reader) = Reader::open(path, &Limits::default()) else { continue };
+            let Ok(mut reader) = Reader::open(path, &known.limits) else { continue };
             while let Ok(Some(packet)) = reader.next() {
                 engine.totals.packets += 1;
                 if let Frame::Tcp(segment) = decoder.decode(&packet) {
@@ -309,8 +309,9 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
                 }
                 FlowState::Dismissed => {}
             }
+            // Flows that nobody wants to see any more were not forgotten.
             if self.visitor.stop() {
-                break;
+                return self.totals;
             }
         }
         // The table forgot the rest.

@@ -16,9 +16,9 @@ use crate::protocol::observation::FlowObservation;
 use crate::protocol::{DISSECTORS, rule};
 use crate::report::escape::clean;
 use crate::report::model::{
-    Capture, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage, Incident as IncidentOut,
-    IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut, OuterHeader, Report, Scan,
-    ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
+    Capture, CgroupLimit, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage,
+    Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut,
+    OuterHeader, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
 use crate::stream::PacketRef;
 use crate::vocabulary::{Cause, CoverageLevel, InputKind, OomKind, Outcome, WorkloadKind};
@@ -297,6 +297,10 @@ fn outer_headers<'a>(m: &Material<'a>) -> Outer<'a> {
         .collect()
 }
 
+fn sighting(m: &Material<'_>, p: PacketRef) -> Sighting {
+    Sighting { capture: capture_path(m, p), packet: Some(p.number) }
+}
+
 pub(super) fn capture_path(m: &Material<'_>, p: PacketRef) -> String {
     m.captures.get(p.capture as usize).map_or_else(String::new, |(_, _, label)| text(label))
 }
@@ -317,11 +321,7 @@ fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
             .filter(|p| f.packet.is_some_and(|x| x.capture == p.capture))
             .map(|p| p.number)
             .collect(),
-        sightings: f
-            .sightings
-            .iter()
-            .map(|p| Sighting { capture: capture_path(m, *p), packet: Some(p.number) })
-            .collect(),
+        sightings: f.sightings.iter().map(|p| sighting(m, *p)).collect(),
         source: Some(Sender { address: f.source.address.to_string(), port: Some(f.source.port) }),
         target: Some(Target {
             address: f.target.address.to_string(),
@@ -434,6 +434,12 @@ fn oom_event(e: &OomEvent) -> OomEventOut {
     }
 }
 
+/// The cgroup whose limit a kill was at.
+fn cgroup_limit(e: &OomEvent) -> Option<CgroupLimit> {
+    let name = e.limit_cgroup.as_deref().or(e.cgroup.as_deref()).filter(|_| e.kind == Kind::Cgroup)?;
+    Some(CgroupLimit { name: text(name), limit_bytes: e.limit_bytes })
+}
+
 fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
     IncidentOut {
         id: i.id.clone(),
@@ -445,17 +451,23 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
         hosts: i
             .hosts
             .iter()
-            .map(|h| IncidentHost {
-                host: text(&h.host),
-                address: h.address.map(|a| a.to_string()),
-                oom_event: h.event.and_then(|e| m.events.get(e)).map(|e| e.id.clone()),
-                trigger: h.trigger.as_ref().and_then(|t| m.findings.get(t.finding)).map(|f| f.id.clone()),
-                lag_seconds: h.trigger.as_ref().map(|t| round(t.lag)),
-                lag_uncertainty_seconds: h.trigger.as_ref().map(|t| t.lag_uncertainty),
-                listener_died_at: h.died,
-                verdict: h.verdict,
-                reasons: h.reasons.iter().map(|r| clean(r.as_bytes(), 400)).collect(),
-                coverage: h.coverage,
+            .map(|h| {
+                let trigger = h.trigger.as_ref().and_then(|t| m.findings.get(t.finding));
+                IncidentHost {
+                    host: text(&h.host),
+                    address: h.address.map(|a| a.to_string()),
+                    oom_event: h.event.and_then(|e| m.events.get(e)).map(|e| e.id.clone()),
+                    trigger: trigger.map(|f| f.id.clone()),
+                    lag_seconds: h.trigger.as_ref().map(|t| round(t.lag)),
+                    lag_uncertainty_seconds: h.trigger.as_ref().map(|t| t.lag_uncertainty),
+                    listener_died_at: h.died,
+                    verdict: h.verdict,
+                    reasons: h.reasons.iter().map(|r| clean(r.as_bytes(), 400)).collect(),
+                    coverage: h.coverage,
+                    trigger_packet: trigger.and_then(|f| f.packet).map(|p| sighting(m, p)),
+                    declared_bytes: trigger.and_then(|f| f.declared.as_ref()).and_then(|d| d.bytes),
+                    cgroup: h.event.and_then(|e| m.events.get(e)).and_then(cgroup_limit),
+                }
             })
             .collect(),
         source: i.source.map(|a| IncidentSource {

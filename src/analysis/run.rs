@@ -15,7 +15,7 @@ use super::sets::{Capture, ReadCapture, Set};
 use super::{clocks, logs, observe, reporting, scans};
 use crate::finding::Finding;
 use crate::incident::{
-    Claims, Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, trigger_of,
+    Claims, Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, swapped_logs, trigger_of,
 };
 use crate::names::{Names, short};
 use crate::net::{Address, Endpoint};
@@ -42,6 +42,8 @@ pub struct Analysis {
     pub nothing_read: bool,
     /// Reading was stopped from outside: the report is of what was read until then.
     pub stopped: bool,
+    /// Selections (`--host`, `--net`, `--source`) that nothing in the inputs is of.
+    pub unmatched: Vec<String>,
     /// Stores and NCCL roots that other streams named, with how, whether or not anybody was seen to speak to them.
     pub named: BTreeMap<Endpoint, String>,
 }
@@ -185,12 +187,15 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     };
     let open = Claims::of(&evidence);
     kills::repeated_hours(&mut events, |e| trigger_of(&evidence, &open, e).map(|t| t.fit));
-    kills::common_zone(&mut events, &claims, &names, options.max_lag, &mut told);
-    kills::log_clocks(&mut events, &claims, &names, &mut told);
+    kills::common_zone(options, &mut events, &claims, &names, &mut told);
+    let swapped = swapped_logs(&Evidence { events: &events, ..evidence });
+    kills::log_clocks(&mut events, &claims, &names, &swapped, &mut told);
+    let all_hosts: BTreeSet<String> = events.iter().filter_map(|e| e.host.as_deref()).map(|h| names.key(h)).collect();
     events.retain(|e| meant(options, &names, e));
     events.sort_by(|a, b| (a.time, &a.host, a.pid, &a.id).cmp(&(b.time, &b.host, b.pid, &b.id)));
     notes.extend(unknown_hosts(options, &names, &events, &sets));
 
+    let unmatched = unmatched(options, &names, &sets, &all_hosts);
     let nat = gateways(&findings, &names, &studied, &events);
     (evidence.events, evidence.clocks, evidence.nat) = (&events, &told.corrections, &nat);
     let mut incidents = incidents(&evidence);
@@ -253,7 +258,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     });
     let captures = captures.into_iter().map(|(c, _, _)| c.path).collect();
     let named = lessons.named();
-    Analysis { report, captures, trouble, lost: Vec::new(), nothing_read: !something, stopped, named }
+    Analysis { report, captures, trouble, lost: Vec::new(), nothing_read: !something, stopped, unmatched, named }
 }
 
 /// An instant amid the captures.
@@ -360,6 +365,27 @@ fn meant(options: &Options, names: &Names, e: &OomEvent) -> bool {
         || addresses.is_empty()
         || addresses.iter().any(|a| options.nets.iter().any(|n| n.contains(*a)));
     options.in_time(e.time) && named && near
+}
+
+/// Selections that nothing is of: most likely a name or a network mistyped. `hosts`: the keys of all hosts with kills.
+fn unmatched(options: &Options, names: &Names, sets: &[Set], hosts: &BTreeSet<String>) -> Vec<String> {
+    let records = || sets.iter().flat_map(|s| &s.seen.records);
+    let ends = || records().flat_map(|r| [r.client().address, r.server().address]).chain(names.all_addresses());
+    let mut none = Vec::new();
+    for host in &options.only_hosts {
+        let ip = host.parse::<std::net::IpAddr>().ok().map(Address::from);
+        let known =
+            names.knows(host) || hosts.contains(&names.key(host)) || ip.is_some_and(|ip| ends().any(|a| a == ip));
+        let of_set = || sets.iter().filter_map(|s| s.host.as_deref()).any(|h| names.same(h, host));
+        if !known && !of_set() {
+            none.push(format!("--host {host}: no input has a host of that name or address (--hosts FILE names hosts)"));
+        }
+    }
+    let net = |flag: &str, n: &dyn std::fmt::Display| format!("{flag} {n}: no address in the inputs lies in it");
+    none.extend(options.nets.iter().filter(|n| !ends().any(|a| n.contains(a))).map(|n| net("--net", n)));
+    let sent = |n: &&crate::net::Network| records().any(|r| n.contains(r.client().address));
+    none.extend(options.sources.iter().filter(|n| !sent(n)).map(|n| net("--source", n)));
+    none
 }
 
 /// Sources that may stand for several hosts: nodes, gateways and bridges of the cluster.

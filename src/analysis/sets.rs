@@ -47,12 +47,18 @@ pub(super) struct PacketSource {
     /// Packets outside are passed over.
     since: Option<Timestamp>,
     until: Option<Timestamp>,
+    limits: Limits,
     pub(super) progress: Progress,
 }
 
 impl PacketSource {
     pub(super) fn new(options: &Options, progress: &Progress) -> PacketSource {
-        PacketSource { since: options.since, until: options.until, progress: progress.clone() }
+        PacketSource {
+            since: options.since,
+            until: options.until,
+            limits: options.limits(),
+            progress: progress.clone(),
+        }
     }
 
     /// Hands the packets of one capture to `scan`, their times moved by `shift` nanoseconds.
@@ -240,9 +246,9 @@ fn read_group(group: &[Capture], options: &ScanOptions, feed: &PacketSource) -> 
         }
         let mut outcome = ReadCapture::default();
         let reader = if capture.path.as_os_str() == "-" {
-            Reader::from_read("-", Box::new(std::io::stdin()), &Limits::default())
+            Reader::from_read("-", Box::new(std::io::stdin()), &feed.limits)
         } else {
-            Reader::open(&capture.path, &Limits::default())
+            Reader::open(&capture.path, &feed.limits)
         };
         let mut reader = match reader {
             Ok(reader) => reader,
@@ -303,7 +309,7 @@ pub(super) fn read_again(
     let options = ScanOptions { only: listeners.cloned(), ..options.clone() };
     let mut scan = SetScan::new(set, options);
     for capture in captures {
-        let Ok(mut reader) = Reader::open(&capture.path, &Limits::default()) else { continue };
+        let Ok(mut reader) = Reader::open(&capture.path, &feed.limits) else { continue };
         // What fails here failed in the first reading too, and was said then.
         let _ = feed.each(&mut reader, capture.index, &mut scan, shift);
     }
@@ -317,6 +323,7 @@ pub(super) fn read_beginning(
     set: u32,
     capture: &Capture,
     options: &ScanOptions,
+    feed: &PacketSource,
     listeners: &HashSet<Endpoint>,
     (shift, bytes): (i64, usize),
 ) -> (SetObservations, usize) {
@@ -324,7 +331,7 @@ pub(super) fn read_beginning(
     let options = ScanOptions { only: Some(only), ..options.clone() };
     let mut scan = SetScan::new(set, options);
     let mut read = 0;
-    if let Ok(mut reader) = Reader::open(&capture.path, &Limits::default()) {
+    if let Ok(mut reader) = Reader::open(&capture.path, &feed.limits) {
         let _ = reader.each_while(|packet| {
             scan.packet(capture.index, &Packet { time: packet.time.plus_nanos(shift), ..*packet });
             read += packet.data.len() + 16;

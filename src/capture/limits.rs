@@ -1,5 +1,7 @@
 //! What a reader may spend on one capture.
 
+use super::filter::PacketFilter;
+
 /// Bounds on one capture, whatever its bytes say.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -16,6 +18,8 @@ pub struct Limits {
     pub max_xz_memory: u64,
     /// The largest zstd window taken, as a power of two (the zstd tool's default is 27: 128 MiB).
     pub max_zstd_window_log: u32,
+    /// Packets that it does not pass are counted and numbered, and not handed on.
+    pub filter: Option<PacketFilter>,
 }
 
 impl Limits {
@@ -35,6 +39,7 @@ impl Default for Limits {
             ratio_from: 64 << 20,
             max_xz_memory: 128 << 20,
             max_zstd_window_log: 27,
+            filter: None,
         }
     }
 }

@@ -6,6 +6,7 @@
 mod block;
 mod buffer;
 mod error;
+mod filter;
 mod kind;
 mod limits;
 mod packet;
@@ -23,6 +24,7 @@ mod write;
 mod tests;
 
 pub use error::CaptureError;
+pub use filter::PacketFilter;
 pub use kind::{Kind, SNIFF_LENGTH, sniff, sniff_path};
 pub use limits::Limits;
 pub use packet::{LinkType, Packet};

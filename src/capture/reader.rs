@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::buffer::{Buffer, End, Packed};
 use super::error::CaptureError;
+use super::filter::Matcher;
 use super::kind::{CaptureFormat, Compression, Kind, SNIFF_LENGTH, sniff};
 use super::limits::Limits;
 use super::packet::Packet;
@@ -25,6 +26,7 @@ pub struct Reader {
     format: Format,
     summary: Summary,
     tally: Tally,
+    filter: Option<Matcher>,
 }
 
 /// What is counted for every packet, apart from the summary: it is brought up to date when somebody asks for it.
@@ -129,7 +131,8 @@ impl Reader {
                 return Err(CaptureError::NotACapture { name: name.to_owned(), kind, compression });
             }
         };
-        let mut reader = Reader { buffer, format, summary, tally: Tally::NONE };
+        let filter = limits.filter.as_ref().map(Matcher::new);
+        let mut reader = Reader { buffer, format, summary, tally: Tally::NONE, filter };
         if matches!(reader.format, Format::Done) {
             reader.finish()?;
         }
@@ -145,26 +148,34 @@ impl Reader {
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
-        let record = match &mut self.format {
-            Format::Little(pcap) => pcap.next(&mut self.buffer, &mut self.summary),
-            Format::Big(pcap) => pcap.next(&mut self.buffer, &mut self.summary),
-            Format::Blocks(pcapng) => pcapng.next(&mut self.buffer, &mut self.summary),
-            Format::Done => return Ok(None),
-        };
-        let Some(record) = record else {
-            self.finish()?;
-            return Ok(None);
-        };
-        let tally = &mut self.tally;
-        let time = tally.note(&record);
-        let number = if let Format::Blocks(_) = self.format {
-            self.summary.number += 1;
-            if let Some(interface) = self.summary.interfaces.get_mut(record.interface as usize) {
-                interface.packets += 1;
+        let (record, time, number) = loop {
+            let record = match &mut self.format {
+                Format::Little(pcap) => pcap.next(&mut self.buffer, &mut self.summary),
+                Format::Big(pcap) => pcap.next(&mut self.buffer, &mut self.summary),
+                Format::Blocks(pcapng) => pcapng.next(&mut self.buffer, &mut self.summary),
+                Format::Done => return Ok(None),
+            };
+            let Some(record) = record else {
+                self.finish()?;
+                return Ok(None);
+            };
+            let tally = &mut self.tally;
+            let time = tally.note(&record);
+            let number = if let Format::Blocks(_) = self.format {
+                self.summary.number += 1;
+                if let Some(interface) = self.summary.interfaces.get_mut(record.interface as usize) {
+                    interface.packets += 1;
+                }
+                self.summary.number
+            } else {
+                self.summary.number + tally.packets
+            };
+            let Some(filter) = &mut self.filter else { break (record, time, number) };
+            let data = self.buffer.held().get(record.header..record.header + record.captured).unwrap_or_default();
+            if filter.passes(record.link_type, data) {
+                break (record, time, number);
             }
-            self.summary.number
-        } else {
-            self.summary.number + tally.packets
+            self.buffer.consume(record.total);
         };
         let bytes = self.buffer.consume(record.total);
         Ok(Some(Packet {
@@ -196,10 +207,15 @@ impl Reader {
     /// As [`Reader::next`].
     #[inline]
     pub fn each_while(&mut self, mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<(), CaptureError> {
+        let filtered = self.filter.is_some();
         let whole = match &mut self.format {
-            Format::Little(pcap) => all(pcap, &mut self.buffer, &mut self.summary, &mut self.tally, &mut take),
-            Format::Big(pcap) => all(pcap, &mut self.buffer, &mut self.summary, &mut self.tally, &mut take),
-            Format::Blocks(_) | Format::Done => {
+            Format::Little(pcap) if !filtered => {
+                all(pcap, &mut self.buffer, &mut self.summary, &mut self.tally, &mut take)
+            }
+            Format::Big(pcap) if !filtered => {
+                all(pcap, &mut self.buffer, &mut self.summary, &mut self.tally, &mut take)
+            }
+            _ => {
                 while let Some(packet) = self.next()? {
                     if !take(&packet) {
                         break;

@@ -69,7 +69,15 @@ impl<W: Write> Writer<W> {
         self.put(block::ENHANCED_PACKET)
     }
 
-    /// Flushes, and gives the output back.
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Ends the file; what it was written to.
     ///
     /// # Errors
     /// Those of the output.

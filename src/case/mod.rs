@@ -12,6 +12,7 @@ mod check;
 mod counter;
 mod error;
 mod file;
+mod flood;
 mod history;
 mod load;
 mod outbox;

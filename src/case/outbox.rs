@@ -3,7 +3,7 @@
 //! A finding and its alert are written in one transaction. Delivery comes after, and is marked when it has succeeded: an
 //! alert is delivered at least once, always with the same id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::params;
 
@@ -94,7 +94,7 @@ impl Case {
                 known.insert((r.get(0)?, r.get(1)?), r.get(2)?);
             }
             drop(rows);
-            let mut fresh = Vec::new();
+            let (mut fresh, mut alerts) = (Vec::new(), Vec::new());
             for told in all {
                 let key = (told.id.clone(), told.kind.to_string());
                 let before = known.get(&key);
@@ -134,18 +134,36 @@ impl Case {
                         params![w.entry, w.reason, now.0],
                     )?;
                 } else if told.deliver {
-                    tx.execute(
-                        "INSERT INTO outbox (id, kind, document) VALUES (?1, ?2, ?3)",
-                        params![told.id, told.kind, document],
-                    )?;
+                    alerts.push((told.id.as_str(), told.kind, document.clone()));
                 }
                 fresh.push(Delivered { document, ..told.clone() });
             }
+            post(tx, &alerts, now)?;
             if whole {
                 set_meta(tx, FRESH, "0")?;
             }
             Ok(fresh)
         })
+    }
+
+    /// Alerts that were not delivered to all, by their numbers: incidents first, the gravest before the others, then notices,
+    /// then findings by how grave they are; of equal ones the oldest first.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn waiting(&self) -> Result<Vec<i64>, CaseError> {
+        let sql = "SELECT sequence FROM outbox LEFT JOIN told ON told.id=outbox.id AND told.kind=outbox.kind \
+                   WHERE sent_at IS NULL ORDER BY \
+                   CASE outbox.kind WHEN 'incident' THEN 0 WHEN 'notice' THEN 1 ELSE 2 END, told.rank DESC, sequence";
+        self.all(sql, [], |r| r.get(0))
+    }
+
+    /// An alert by its number.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn letter(&self, sequence: i64) -> Result<Option<Alert>, CaseError> {
+        Ok(self.letters(sequence - 1, 1)?.into_iter().find(|l| l.sequence == sequence))
     }
 
     /// Alerts that were not delivered to all, later ones than `after`, the oldest first, at most `max`.
@@ -199,6 +217,23 @@ impl Case {
         let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).map_err(&failed)?;
         rows.collect::<rusqlite::Result<_>>().map_err(&failed)
     }
+}
+
+/// Puts alerts into the outbox; floods of findings as one each.
+fn post(tx: &rusqlite::Transaction<'_>, alerts: &[(&str, &str, String)], now: Timestamp) -> rusqlite::Result<()> {
+    let findings: Vec<usize> = (0..alerts.len()).filter(|i| alerts.get(*i).is_some_and(|a| a.1 == "finding")).collect();
+    let texts: Vec<&str> = findings.iter().filter_map(|i| alerts.get(*i)).map(|a| a.2.as_str()).collect();
+    let (left_out, floods) = super::flood::folded(&texts, now);
+    let left_out: BTreeSet<usize> = left_out.iter().filter_map(|i| findings.get(*i)).copied().collect();
+    let mut insert = tx.prepare("INSERT INTO outbox (id, kind, document) VALUES (?1, ?2, ?3)")?;
+    for (_, (id, kind, document)) in alerts.iter().enumerate().filter(|(i, _)| !left_out.contains(i)) {
+        insert.execute(params![id, kind, document])?;
+    }
+    for flood in floods {
+        insert.execute(params![flood.id, "notice", flood.document])?;
+        counter::add(tx, counter::of("notice"), &Labels::of("notice", &flood.document), 1)?;
+    }
+    Ok(())
 }
 
 fn document_of(tx: &rusqlite::Transaction<'_>, key: &(String, String)) -> rusqlite::Result<String> {

@@ -9,7 +9,7 @@ use super::error::CaseError;
 use super::file::{Case, set_meta};
 use super::write::{FRESH, int};
 use crate::analysis::record_of_row;
-use crate::evidence::{COUNTERS, Entry, FactSet, Kind, Oversize, flow_key, hosts_key, key_of, pieces};
+use crate::evidence::{COUNTERS, Entry, FactSet, Kind, Oversize, contradiction, flow_key, hosts_key, key_of, pieces};
 use crate::time::Timestamp;
 
 /// Under which key a case keeps whether flow records are marked when they change.
@@ -368,15 +368,38 @@ impl Case {
     ) -> Result<bool, CaseError> {
         self.transaction("cannot keep evidence", |tx| {
             let mut fresh = 0;
+            let sql = "SELECT rank, segment, data FROM evidence WHERE origin=?1 AND kind=?2 AND key=?3";
+            let mut known = tx.prepare(sql)?;
             let mut put = tx.prepare(
-                "INSERT INTO evidence (origin, kind, key, rank, segment, last, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
-                 ON CONFLICT (origin, kind, key) DO UPDATE SET rank=?4, segment=?5, last=?6, data=?7 \
-                 WHERE (?4, ?5, ?7) > (rank, segment, data)",
+                "INSERT OR REPLACE INTO evidence (origin, kind, key, rank, segment, last, data) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?;
-            for ((origin, kind, key), e) in &pile.entries {
+            let mut contradictions = FactSet::default();
+            let mut one = |origin: &str, kind: Kind, key: &str, e: &Entry, said: &mut FactSet| {
+                let there = known.query_row(params![origin, kind.text(), key], |r| {
+                    let n = |i: usize| r.get::<_, i64>(i).map(|n| u64::try_from(n).unwrap_or(0));
+                    Ok(Entry { rank: n(0)?, segment: n(1)?, last: None, data: r.get(2)? })
+                });
+                if let Some(there) = there.optional()? {
+                    let (wins, contradicts) = e.settle(kind, &there);
+                    if contradicts {
+                        let (key, entry) = contradiction(origin, [e.segment, there.segment]);
+                        said.put(origin, Kind::Refused, key, entry);
+                    }
+                    if !wins {
+                        return Ok::<usize, rusqlite::Error>(0);
+                    }
+                }
                 let last = e.last.map(|t| t.0);
-                fresh += put.execute(params![origin, kind.text(), key, int(e.rank), int(e.segment), last, e.data])?;
+                put.execute(params![origin, kind.text(), key, int(e.rank), int(e.segment), last, e.data])
+            };
+            for ((origin, kind, key), e) in &pile.entries {
+                fresh += one(origin, *kind, key, e, &mut contradictions)?;
             }
+            for ((origin, kind, key), e) in &std::mem::take(&mut contradictions).entries {
+                fresh += one(origin, *kind, key, e, &mut contradictions)?;
+            }
+            drop((known, put));
             tx.execute(
                 "INSERT INTO arrived (path, size, modified, seen) VALUES (?1, ?2, ?3, ?4) \
                  ON CONFLICT (path) DO UPDATE SET size=?2, modified=?3, seen=?4",

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::exit::Exit;
 use super::output::{complain, shown};
 use super::watch::now;
 use crate::alert::{Alerts, Gauges, JOURNAL_SOCKET, Receiver, SYSLOG_SOCKET, SuppressFile, render, write_metrics};
@@ -41,6 +42,9 @@ pub(super) struct AlertArgs {
     /// reports. An incident with a kill is withheld by incident=ID alone. The list is read again when it changes.
     #[arg(long, value_name = "FILE")]
     suppress: Option<PathBuf>,
+    /// Send one alert that says that it is a test, say whether it arrived, and end
+    #[arg(long)]
+    pub(super) alert_test: bool,
     /// Counters and gauges for Prometheus: a file for node_exporter's textfile collector
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
@@ -76,7 +80,27 @@ impl AlertArgs {
     /// Whether any of them is there.
     pub(super) fn asked(&self) -> bool {
         let receivers = self.alert_exec.is_some() || self.alert_file.is_some() || !self.alert_to.is_empty();
-        receivers || self.alert_on.is_some() || self.suppress.is_some() || self.metrics.is_some()
+        receivers || self.alert_test || self.alert_on.is_some() || self.suppress.is_some() || self.metrics.is_some()
+    }
+
+    /// Sends a test to every receiver.
+    pub(super) fn test(self) -> anyhow::Result<Exit> {
+        let alerting = self.alerting(Severity::Warning)?;
+        anyhow::ensure!(
+            alerting.alerts.is_any(),
+            "--alert-test: a receiver was required (--alert-exec, --alert-file, --alert-to)"
+        );
+        let mut exit = Exit::Clean;
+        for (name, came) in alerting.alerts.test(now()) {
+            match came {
+                Ok(()) => complain(&format!("the test was delivered to {name}")),
+                Err(e) => {
+                    exit = Exit::Trouble;
+                    complain(&format!("the test was not delivered to {name}: {e}"));
+                }
+            }
+        }
+        Ok(exit)
     }
 
     /// Reads the list of what is withheld, and says of it what should be known. Findings are alerts from `usual` on.
@@ -87,7 +111,8 @@ impl AlertArgs {
                 complain(&format!("{}:{line}: ended {ended}: it withholds nothing any more", shown(file.path())));
             }
         }
-        let alerts = Alerts { exec: self.alert_exec, file: self.alert_file, logs: self.alert_to, suppress };
+        let (exec, file, logs) = (self.alert_exec, self.alert_file, self.alert_to);
+        let alerts = Alerts { exec, file, logs, suppress, ..Alerts::default() };
         Ok(Alerting { alerts, on: self.alert_on.unwrap_or(usual), metrics: self.metrics })
     }
 }

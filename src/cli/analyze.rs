@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::args;
 use super::exit::Exit;
-use super::flags::{JoinArgs, SelectionArgs, StatusArgs};
+use super::flags::{CaptureArgs, JoinArgs, SelectionArgs, StatusArgs};
 use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
 use crate::analysis::{Named, Options, analyze};
@@ -30,11 +30,24 @@ Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
 pub(super) struct Args {
     /// Captures, logs, hosts lists, or directories of these; - is a capture on standard input
-    #[arg(value_name = "PATH", required_unless_present = "oom")]
+    #[arg(value_name = "PATH", required_unless_present_any = ["oom", "read"])]
     paths: Vec<PathBuf>,
     /// A log, or a directory of logs; HOST= names the host it is of (may repeat)
     #[arg(long, value_name = "[HOST=]PATH", value_parser = args::named)]
     oom: Vec<Named>,
+    /// Write the flows of what was flagged at warning or above there, as pcapng with a comment on each flagged packet
+    #[arg(long, value_name = "FILE")]
+    carve: Option<PathBuf>,
+    /// Write the whole capture there (there must be one alone), as pcapng with a comment on each packet of a finding
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    annotate: Option<PathBuf>,
+    /// Any input that was named and not read makes the exit status 2
+    #[arg(long, hide_short_help = true)]
+    strict: bool,
+    #[command(flatten)]
+    status: StatusArgs,
+    #[command(flatten)]
+    captures: CaptureArgs,
     #[command(flatten)]
     join: JoinArgs,
     /// A name for approved sources, such as your scanners (may repeat)
@@ -42,17 +55,6 @@ pub(super) struct Args {
     known_source: Vec<(Network, String)>,
     #[command(flatten)]
     selection: SelectionArgs,
-    #[command(flatten)]
-    status: StatusArgs,
-    /// Any input that was named and not read makes the exit status 2
-    #[arg(long, hide_short_help = true)]
-    strict: bool,
-    /// Write the flows of what was flagged at warning or above there, as pcapng with a comment on each flagged packet
-    #[arg(long, value_name = "FILE")]
-    carve: Option<PathBuf>,
-    /// Write the whole capture there (there must be one alone), as pcapng with a comment on each packet of a finding
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    annotate: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -62,7 +64,9 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let veil = a.output.redact.veil()?;
     let setup = a.join.setup();
     let mut options = Options {
-        paths: a.paths,
+        paths: a.paths.into_iter().chain(a.captures.read).collect(),
+        label: a.captures.label,
+        filter: a.captures.filter,
         oom: a.oom,
         hosts: a.join.clocks.hosts.clone(),
         known_sources: a.known_source,
@@ -72,7 +76,10 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     };
     a.selection.select(&mut options);
     let analysis = analyze(&options);
-    let facts = if a.output.is_evidence() && !analysis.stopped {
+    if let Some(text) = analysis.unmatched.first().filter(|_| !analysis.stopped && !analysis.nothing_read) {
+        anyhow::bail!("{}", crate::report::escape::clean(text.as_bytes(), 200));
+    }
+    let facts = if a.output.is_evidence() && !analysis.stopped && options.filter.is_none() {
         evidence_of(&options, Some(&SiteFacts::of_options(&options).text()?))?
     } else {
         FactSet::default()

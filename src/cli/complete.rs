@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Command;
+use clap::builder::PossibleValuesParser;
 use clap_mangen::Man;
 
 use super::exit::Exit;
 use super::help::Parts;
 use super::output::shown;
+use crate::policy::Product;
+use crate::protocol::tcpstore::release::Release;
+use crate::vocabulary::Severity;
 
 /// Arguments of `completions`.
 #[derive(clap::Args, Debug)]
@@ -32,10 +36,70 @@ pub(super) struct ManArgs {
 
 /// Prints completions.
 pub(super) fn completions(a: CompletionsArgs, command: &mut Command) -> anyhow::Result<Exit> {
+    let mut command = with_values(command.clone());
     let mut text = Vec::new();
-    clap_complete::generate(a.shell, command, "rdzvscope", &mut text);
-    io::stdout().lock().write_all(&text)?;
+    clap_complete::generate(a.shell, &mut command, "rdzvscope", &mut text);
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if a.shell == clap_complete::Shell::Fish {
+        // clap_complete offers fish no values of arguments without a flag.
+        let rules: Vec<&str> = crate::protocol::rules().map(|r| r.id).collect();
+        let of = "__fish_rdzvscope_using_subcommand explain";
+        text.push_str(&format!("complete -c rdzvscope -n \"{of}\" -f -a \"{}\"\n", rules.join(" ")));
+    }
+    io::stdout().lock().write_all(with_interfaces(a.shell, &text).as_bytes())?;
     Ok(Exit::Clean)
+}
+
+/// Stands in the generated script where a shell is to list this host's interfaces.
+const INTERFACES: &str = "RDZVSCOPE_INTERFACES";
+
+/// The command line with the values that completion offers; the parser itself takes more (ranges, lists).
+fn with_values(command: Command) -> Command {
+    // clap wants names that live as long as the program, which ends when the script is printed.
+    let of = |names: Vec<String>| PossibleValuesParser::new(names.into_iter().map(|name| &*name.leak()));
+    let releases: Vec<String> = Release::ALL.iter().map(ToString::to_string).chain(["all".to_string()]).collect();
+    let products = Product::ALL.iter().map(|p| p.name().to_string()).collect();
+    let rules = crate::protocol::rules().map(|r| r.id.to_string()).collect();
+    let severities: Vec<String> = Severity::ALL.iter().map(|s| s.text().to_string()).collect();
+    let values: Vec<(&str, Vec<String>)> = vec![
+        ("rule", rules),
+        ("policy", products),
+        ("pytorch", releases),
+        ("behaviour", crate::prescan::presets().map(str::to_string).collect()),
+        ("interface", vec![INTERFACES.to_string()]),
+        ("fail_on", severities.clone()),
+        ("show", severities.clone()),
+        ("alert_on", severities),
+    ];
+    let within =
+        [("explain", &["rule"][..]), ("prescan", &["policy", "pytorch", "behaviour"]), ("live", &["interface"])];
+    let everywhere = ["fail_on", "show", "alert_on"];
+    command.mut_subcommands(|sub| {
+        let mine = within.iter().find(|(name, _)| *name == sub.get_name()).map_or(&[][..], |(_, ids)| *ids);
+        sub.mut_args(|arg| {
+            let id = arg.get_id().as_str();
+            let wanted = mine.contains(&id) || everywhere.contains(&id);
+            match values.iter().find(|(name, _)| wanted && *name == id) {
+                Some((_, names)) => {
+                    let names = names.clone();
+                    arg.value_parser(of(names))
+                }
+                None => arg,
+            }
+        })
+    })
+}
+
+/// Interfaces are those of the host on which the shell runs, not of the one that made the script.
+fn with_interfaces(shell: clap_complete::Shell, script: &str) -> String {
+    let (from, to) = match shell {
+        clap_complete::Shell::Zsh => (format!("({INTERFACES})"), "_net_interfaces".to_string()),
+        clap_complete::Shell::Fish => {
+            (format!("\"{INTERFACES}\\t''\""), "\"(command ls /sys/class/net 2>/dev/null; echo any)\"".to_string())
+        }
+        _ => (INTERFACES.to_string(), "any $(command ls /sys/class/net 2>/dev/null)".to_string()),
+    };
+    script.replace(&from, &to)
 }
 
 /// Writes man pages: one for the program, one for each command.

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::exit::Exit;
+use crate::alert::notice_rule;
 use crate::protocol::{rule, rules};
 
 /// Arguments of `explain`.
@@ -23,7 +24,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
                 writeln!(out, "{:<22} {:<9} {}", r.id, r.severity, r.title)?;
             }
         }
-        Some(id) => match rule(&id) {
+        Some(id) => match rule(&id).or_else(|| notice_rule(&id).copied()) {
             Some(r) => {
                 writeln!(out, "{}: {} ({})\n", r.id, r.title, r.severity)?;
                 writeln!(out, "{}\n", wrapped(r.meaning))?;

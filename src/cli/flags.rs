@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use super::args;
 use super::exit::Exit;
 use super::site_facts::SiteFacts;
-use crate::analysis::Options;
+use crate::analysis::{Options, STANDARD_INPUT};
+use crate::capture::PacketFilter;
 use crate::net::Network;
 use crate::report::model::Report;
 use crate::time::Timestamp;
@@ -66,6 +67,20 @@ pub(super) struct JoinArgs {
     limits: LimitArgs,
 }
 
+/// Captures as users of tshark and tcpdump name them, and which packets of them count.
+#[derive(clap::Args, Debug, Clone)]
+pub(super) struct CaptureArgs {
+    /// The same as a path, as tshark and tcpdump have it (may repeat)
+    #[arg(short = 'r', long = "read", value_name = "FILE", hide_short_help = true)]
+    pub(super) read: Vec<PathBuf>,
+    /// Only packets that this BPF expression passes, as tcpdump has it: 'host 192.0.2.250'
+    #[arg(short = 'f', long, value_name = "BPF", value_parser = PacketFilter::new, hide_short_help = true)]
+    pub(super) filter: Option<PacketFilter>,
+    /// What standard input is called
+    #[arg(long, value_name = "NAME", default_value = STANDARD_INPUT, hide_short_help = true)]
+    pub(super) label: String,
+}
+
 /// What a run may use and keep.
 #[derive(clap::Args, Debug, Clone)]
 pub(super) struct LimitArgs {
@@ -118,7 +133,7 @@ pub(super) struct StatusArgs {
     #[arg(long, value_name = "SEVERITY", default_value = "warning", value_parser = args::severity)]
     pub(super) fail_on: Severity,
     /// Exit with 0 whatever was found
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) exit_zero: bool,
 }
 

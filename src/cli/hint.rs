@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use super::help::Parts;
+use super::output::{complain, shown};
 use crate::case::CaseError;
 
 /// The error and its causes. A cause that the text before it already holds is left out: libraries repeat theirs.
@@ -49,6 +51,45 @@ pub(super) fn next(e: &anyhow::Error) -> Option<&'static str> {
         Some(ErrorKind::StorageFull) => Some("free some space, or name another file system"),
         _ => None,
     }
+}
+
+/// A path as the first argument is taken for what `analyze` reads, and that is said.
+pub(super) fn with_command(command: &clap::Command, mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let Some(first) = arguments.get(1).cloned() else { return arguments };
+    let known = first.to_str().is_some_and(|f| f.starts_with('-') || command.find_subcommand(f).is_some());
+    if !known && Path::new(&first).exists() {
+        let shown = shown(Path::new(&first));
+        complain(&format!("{shown} is a path, not a command; taken as: rdzvscope analyze {shown}"));
+        arguments.insert(1, "analyze".into());
+    }
+    arguments
+}
+
+/// What flags of other programs mean here.
+const FOREIGN: [(&[&str], &str); 12] = [
+    (
+        &["-Y", "-2", "-R"],
+        "display filters are tshark's; here: messages --query ADD --key TEXT, --host ADDRESS, --port LIST, or --filter BPF",
+    ),
+    (&["-w"], "packets are written by: analyze --carve FILE; the bytes of streams by: streams --write DIR"),
+    (&["-i"], "interfaces are listened to by: rdzvscope live -i IFACE"),
+    (&["-n", "-nn", "-N"], "addresses are never looked up anywhere: leave it out; --hosts FILE gives names"),
+    (&["-A", "-X", "-xx"], "bytes are shown by: messages -x, and streams --follow N --as hex"),
+    (&["-T", "-e", "-E"], "fields come as JSON: --format jsonl, and jq takes them from there"),
+    (&["-z"], "flows are listed by: rdzvscope streams; one is printed by: streams --follow N"),
+    (&["-d"], "ports of stores are named by --port LIST, those of NCCL roots by --nccl-port LIST"),
+    (&["-s"], "captures are read as they are; the snaplen of live is --snaplen BYTES"),
+    (&["-t", "-tttt"], "times are UTC with their date; JSON has nine digits"),
+    (&["-sV", "-sS", "-sT", "-p"], "a scan is tried by: rdzvscope prescan nmap -sS -sV -p 1-65535"),
+    (&["--sort", "-S", "--stats"], "order and counting are for jq, DuckDB or sort, on --format jsonl or csv"),
+];
+
+/// What to type instead of a flag of tshark, tcpdump or nmap.
+pub(super) fn of_foreign_flag(e: &clap::Error) -> Option<&'static str> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(flag)) = e.get(ContextKind::InvalidArg) else { return None };
+    let unknown = e.kind() == ErrorKind::UnknownArgument;
+    FOREIGN.iter().find(|(flags, _)| unknown && flags.contains(&flag.as_str())).map(|(_, hint)| *hint)
 }
 
 /// After bad arguments: a command line of this command that works.

@@ -17,7 +17,7 @@ use super::watch::{now, stop_flag};
 use crate::case::{Case, Delivered, Limits, Mode};
 use crate::live::{
     Budget, Confined, InterfaceReader, ListenOptions, Monitor, Ring, Tick, compile_check, confine, drop_privileges,
-    filter_of,
+    filter_of, interfaces,
 };
 use crate::report::escape::clean;
 use crate::report::model::Report;
@@ -51,10 +51,13 @@ Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
 pub(super) struct Args {
     /// An interface, or any (may repeat)
-    #[arg(short, long, value_name = "IFACE", required = true)]
+    #[arg(short, long, value_name = "IFACE", required_unless_present = "list_interfaces")]
     interface: Vec<String>,
+    /// List the interfaces that can be listened to, and end
+    #[arg(short = 'D', long)]
+    list_interfaces: bool,
     /// A BPF filter in place of the one made from the ports
-    #[arg(long, value_name = "BPF")]
+    #[arg(short = 'f', long, value_name = "BPF")]
     filter: Option<String>,
     /// LiveFormat of the output
     #[arg(long, value_enum, default_value = "lines", value_name = "FORM")]
@@ -108,6 +111,12 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    if a.alerts.alert_test {
+        return a.alerts.test();
+    }
+    if a.list_interfaces {
+        return list_interfaces();
+    }
     let _lock = a.case.as_deref().map(Lock::take).transpose()?;
     let mut case = match &a.case {
         Some(path) => Case::open(path, Mode::Create)?,
@@ -188,6 +197,15 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
             last = true;
         }
     }
+}
+
+/// A line for each interface, numbered as `tcpdump -D` has it: name, state, addresses, description.
+fn list_interfaces() -> anyhow::Result<Exit> {
+    let mut out = std::io::stdout().lock();
+    for (number, device) in (1..).zip(interfaces()?) {
+        writeln!(out, "{number}. {}", clean(device.as_bytes(), 400))?;
+    }
+    Ok(Exit::Clean)
 }
 
 /// Another user, and Landlock.

@@ -73,7 +73,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         all.take(path, true)?;
     }
     all.wrong.iter().for_each(|w| complain(w));
-    let facts = if a.common.output.is_evidence() { all.pile.clone() } else { FactSet::default() };
+    let whole = !a.common.window.is_any();
+    let facts = if whole && a.common.output.is_evidence() { all.pile.clone() } else { FactSet::default() };
     let mut stored = gather(all.pile);
     a.common.add_hosts(&mut stored)?;
     let (claimed, unused) = accepted(&stored.origins);
@@ -83,7 +84,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let trouble = !all.wrong.is_empty();
     stored.notes.extend(all.wrong);
     stored.notes.extend(all.remarks);
-    let analysis = analyze_stored(&options, stored).analysis;
+    let mut analysis = analyze_stored(&options, stored).analysis;
+    a.common.window.keep(&mut analysis.report);
     a.common.finish(&analysis, &facts, trouble)
 }
 
@@ -150,6 +152,9 @@ impl Joined {
 
 /// Takes evidence as it arrives.
 fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    if a.alerts.alert_test {
+        return a.alerts.test();
+    }
     let _lock = Lock::take(path)?;
     let mut case = Case::open(path, Mode::Create)?;
     if !case.evidence_is_weighed()? {
@@ -170,6 +175,7 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
     };
     options(&[]).map_err(anyhow::Error::msg)?;
     let alerting = a.alerts.alerting(Severity::Critical)?;
+    let alerting_any = alerting.alerts.is_any();
     let mut metrics = Metrics::begin(&alerting, &case)?;
     let limits = Limits { age: a.keep, size: a.case_max };
     let mut central = Central::new(case, a.follow.clone(), (alerting.alerts, alerting.on), limits);
@@ -195,7 +201,8 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
         if a.once {
             let report = pass.analysis.as_ref().map(|a| &a.report);
             let flagged = report.is_some_and(|r| pass.fresh.iter().any(|t| is_flagged(t, r, a.common.status.fail_on)));
-            return Ok(Exit::of(flagged, pass.trouble, false, false, false));
+            let waiting = alerting_any && central.case().undelivered()? > 0;
+            return Ok(Exit::of(flagged || waiting, pass.trouble, false, false, false));
         }
         said = wrong;
         let rest = Duration::from_secs_f64(a.interval).max(begun.elapsed().saturating_mul(4));

@@ -42,14 +42,16 @@ pub(super) struct Args {
     #[arg(long, conflicts_with_all = ["query", "key", "hex", "show_values"])]
     undecoded: bool,
     /// MessageFormat of the list
-    #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
-    format: MessageFormat,
+    #[arg(long, value_enum, value_name = "FORM")]
+    format: Option<MessageFormat>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum MessageFormat {
     /// For a terminal
     Table,
+    /// One JSON document
+    Json,
     /// JSON, one object a line
     Jsonl,
 }
@@ -69,26 +71,30 @@ fn query(text: &str) -> Result<&'static str, String> {
 pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     let selected = a.select.read(false)?;
     let (out, _) = a.select.out()?;
-    let mut list = List::new(a.format, out, a.undecoded);
+    let form = a.select.form(a.format).unwrap_or(MessageFormat::Table);
+    let mut list = List::new(form, out, a.undecoded);
+    let mut listed = 0;
     let mut written: io::Result<()> = Ok(());
     let mut left = false;
     let sink = |item: Item| {
         written = match item {
             Item::Message(mut m) if !a.undecoded && a.wants(&m) => {
                 selected.veil.iter().for_each(|veil| m.redact(veil));
+                listed += 1;
                 list.message(&selected, &m)
             }
             Item::Undecoded(mut range) if a.undecoded => {
                 left = true;
+                listed += 1;
                 selected.veil.iter().for_each(|veil| range.redact(veil));
-                list.line(|| match a.format {
+                list.line(|| match form {
                     MessageFormat::Table => Ok(range.text(&selected.known.labels)),
-                    MessageFormat::Jsonl => range.json(&selected.known.labels),
+                    MessageFormat::Json | MessageFormat::Jsonl => range.json(&selected.known.labels),
                 })
             }
             _ => Ok(()),
         };
-        written.is_ok()
+        written.is_ok() && !a.select.enough(listed)
     };
     let keep = Keep { values: a.show_values, fields: a.hex };
     let memory = selected.options.memory;
@@ -123,7 +129,12 @@ impl Args {
 enum List {
     Table(Columns<Sink>),
     Lines(Sink),
+    /// One document; whether it holds a message yet.
+    Document(Sink, bool),
 }
+
+/// How the document begins.
+const DOCUMENT: &str = "{\"schema\":\"rdzvscope.messages/1\",\"messages\":[";
 
 impl List {
     fn new(format: MessageFormat, out: Sink, plain: bool) -> List {
@@ -139,7 +150,8 @@ impl List {
         ];
         match format {
             MessageFormat::Table if !plain => List::Table(Columns::new(out, &HEADS)),
-            _ => List::Lines(out),
+            MessageFormat::Json => List::Document(out, false),
+            MessageFormat::Table | MessageFormat::Jsonl => List::Lines(out),
         }
     }
 
@@ -147,13 +159,17 @@ impl List {
         match self {
             List::Table(_) => Ok(()),
             List::Lines(out) => writeln!(out, "{}", escape::json(text().map_err(io::Error::other)?)),
+            List::Document(out, begun) => {
+                let before = if std::mem::replace(begun, true) { "," } else { DOCUMENT };
+                write!(out, "{before}\n{}", escape::json(text().map_err(io::Error::other)?))
+            }
         }
     }
 
     fn message(&mut self, selected: &Selected, m: &MessageLine) -> io::Result<()> {
         match self {
             List::Table(table) => table.row(cells(m), below(m)?),
-            List::Lines(_) => self.line(|| m.json(&selected.known.labels)),
+            List::Lines(_) | List::Document(..) => self.line(|| m.json(&selected.known.labels)),
         }
     }
 
@@ -161,6 +177,10 @@ impl List {
         match self {
             List::Table(table) => table.finish()?.finish(),
             List::Lines(out) => out.finish(),
+            List::Document(mut out, begun) => {
+                writeln!(out, "{}\n]}}", if begun { "" } else { DOCUMENT })?;
+                out.finish()
+            }
         }
     }
 }
@@ -217,6 +237,8 @@ fn answer(m: &MessageLine) -> String {
     let number = a.number.filter(|_| a.kind != "pong").map_or(String::new(), |n| format!(" {n}"));
     let kind = if a.kind == "number" { "" } else { a.kind };
     let latency = match a.latency {
+        // Two capturing queues, or two clocks: no time from question to answer.
+        s if s < 0.0 => "captured before it was asked".to_string(),
         s if s.abs() < 0.001 => format!("{:.0} us", s * 1e6),
         s if s.abs() < 1.0 => format!("{:.0} ms", s * 1e3),
         s => format!("{s:.1} s"),

@@ -30,8 +30,10 @@ mod site_facts;
 mod stdin_file;
 mod stop;
 mod streams;
+mod terminal;
 mod watch;
 mod whose_word;
+mod window;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -99,6 +101,7 @@ enum Command {
 /// Runs the program with these arguments (the first is its own name).
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let mut command = command();
+    let arguments = hint::with_command(&command, arguments);
     let parsed = command.try_get_matches_from_mut(&arguments);
     let parsed = parsed.and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
     let (cli, matches) = match parsed.map_err(|e| e.format(&mut command)) {
@@ -149,18 +152,11 @@ fn refuse(e: &clap::Error, arguments: &[OsString]) -> ExitCode {
             let _ = e.print();
             Exit::Clean.into()
         }
-        ErrorKind::InvalidSubcommand => {
-            let first = arguments.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
-            if std::path::Path::new(&first).exists() {
-                let shown = crate::report::escape::clean(first.as_bytes(), 200);
-                output::complain(&format!("{shown} is a path, not a command; did you mean: rdzvscope analyze {shown}"));
-            } else {
-                output::complain_clap(e);
-            }
-            Exit::Trouble.into()
-        }
         _ => {
             output::complain_clap(e);
+            if let Some(hint) = hint::of_foreign_flag(e) {
+                output::complain(hint);
+            }
             let example = hint::example(arguments).filter(|_| e.kind() == ErrorKind::MissingRequiredArgument);
             if let Some(example) = example {
                 output::complain(&format!("for example: {example}"));

@@ -32,7 +32,7 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
         Options { oom: a.logs, hosts: a.clocks.hosts.clone(), examples: EXAMPLES, ..a.clocks.setup().options()? };
     let analysis = analyze(&options);
     let report = &analysis.report;
-    if a.output.format == Format::Table && a.output.output.is_none() && !a.output.quiet {
+    if a.output.form() == Format::Table && a.output.output.is_none() && !a.output.quiet {
         let mut out = std::io::stdout().lock();
         for e in &report.oom_events {
             writeln!(

@@ -1,17 +1,18 @@
 //! Where output goes, and how.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use super::redact::RedactArgs;
+use super::terminal::{self, Colour, PagerArgs, Screen};
 use crate::disk::NewFile;
 use crate::evidence::{FactSet, write_lines};
 use crate::report::Pseudonyms;
 use crate::report::model::Report;
 use crate::report::size::Zone;
-use crate::report::table::{Style, write_table};
+use crate::report::table::{self, Style};
 use crate::report::{csv, escape, html, json, markdown};
 
 /// How a report is written.
@@ -31,34 +32,40 @@ pub(super) enum Format {
     Html,
 }
 
-/// When to use colour.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
-pub(super) enum Colour {
-    /// On a terminal, unless NO_COLOR is set
-    #[default]
-    Auto,
-    /// Also in files and pipes
-    Always,
-    /// Never
-    Never,
+/// The form that a file's name asks for by its ending: `.html`, `.md`, `.json`, `.jsonl`, `.csv`, and their long names.
+pub(super) fn by_name<F: clap::ValueEnum>(path: Option<&Path>) -> Option<F> {
+    let ending = path?.extension()?.to_str()?.to_ascii_lowercase();
+    let name = match ending.as_str() {
+        "htm" => "html",
+        "md" => "markdown",
+        "ndjson" => "jsonl",
+        "txt" => "table",
+        other => other,
+    };
+    F::from_str(name, false).ok()
 }
 
 /// The flags of everything that prints a report.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Report")]
 pub(super) struct OutputArgs {
-    /// Form of the report
-    #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
-    pub(super) format: Format,
-    /// Write the report there instead of to standard output
+    /// Form of the report [default: by -o, else table]
+    #[arg(long, value_enum, value_name = "FORM")]
+    format: Option<Format>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format", hide_short_help = true)]
+    json: bool,
+    /// Write it there; .html .md .json .jsonl .csv choose the form
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Colour
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN", hide_short_help = true)]
     pub(super) color: Colour,
-    /// Show what is otherwise only counted
-    #[arg(short, long)]
-    pub(super) verbose: bool,
+    /// More than one screen of it; -vv: also what is only counted
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(flatten)]
+    pager: PagerArgs,
     #[command(flatten)]
     pub(super) redact: RedactArgs,
     /// Print nothing; only the exit status tells
@@ -67,9 +74,15 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// The form of the report.
+    pub(super) fn form(&self) -> Format {
+        let asked = self.json.then_some(Format::Json).or(self.format);
+        asked.or_else(|| by_name(self.output.as_deref())).unwrap_or(Format::Table)
+    }
+
     /// Whether the output is evidence for `merge` besides being a report.
     pub(super) fn is_evidence(&self) -> bool {
-        self.format == Format::Jsonl && !self.redact.asked() && !(self.quiet && self.output.is_none())
+        self.form() == Format::Jsonl && !self.redact.asked() && !(self.quiet && self.output.is_none())
     }
 
     /// Writes the report as asked.
@@ -88,16 +101,16 @@ impl OutputArgs {
         match &self.output {
             Some(path) => {
                 let mut out = NewFile::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
-                self.write_to(report, &mut out, false)
+                self.write_to(report, &mut out, None)
                     .and_then(|()| self.write_facts(facts, &mut out))
                     .and_then(|()| out.finish())
                     .with_context(|| format!("{}: cannot write", shown(path)))
             }
             None => {
-                let stdout = io::stdout();
-                let terminal = stdout.is_terminal();
-                let mut out = BufWriter::new(stdout.lock());
-                self.write_to(report, &mut out, terminal)?;
+                let text = matches!(self.form(), Format::Table | Format::Markdown);
+                let mut out = Screen::open(PagerArgs { no_pager: self.pager.no_pager || !text });
+                let terminal = out.terminal;
+                self.write_to(report, &mut out, Some(terminal))?;
                 self.write_facts(facts, &mut out)?;
                 Ok(out.flush()?)
             }
@@ -108,48 +121,48 @@ impl OutputArgs {
         if self.is_evidence() { write_lines(facts, 1, out) } else { Ok(()) }
     }
 
-    fn write_to(&self, report: &Report, out: &mut impl Write, terminal: bool) -> io::Result<()> {
-        match self.format {
+    /// Writes it to a file, or (`Some`) to standard output, which may be a terminal.
+    fn write_to(&self, report: &Report, out: &mut impl Write, stdout: Option<bool>) -> io::Result<()> {
+        match self.form() {
             Format::Json => json::write_json(report, out),
             Format::Jsonl => json::write_jsonl(report, out),
             Format::Csv => csv::write_csv(report, out),
             Format::Html => html::write_html(report, out),
             Format::Markdown => markdown::write_markdown(report, out),
-            Format::Table => write_table(report, &self.style(terminal), out),
+            Format::Table => out.write_all(self.table(report, stdout).as_bytes()),
         }
     }
 
-    fn style(&self, terminal: bool) -> Style {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        Style {
-            width: 100,
-            unicode: utf8_locale(),
-            colour: match self.color {
-                Colour::Always => true,
-                Colour::Never => false,
-                Colour::Auto => terminal && !plain,
-            },
-            verbose: self.verbose,
+    fn table(&self, report: &Report, stdout: Option<bool>) -> String {
+        let style = Style {
+            width: terminal::width(stdout == Some(true)),
+            unicode: terminal::is_utf8(),
+            colour: stdout.map_or(self.color == Colour::Always, |terminal| terminal::colours(self.color, terminal)),
+            verbose: self.verbose > 1,
             zone: Zone::Utc,
+        };
+        match self.verbose {
+            0 => table::brief(report, &style),
+            _ => table::render_with(report, &style, "-vv"),
         }
     }
 }
 
 /// Where a list goes: standard output, or a file that takes its place once it is whole.
 pub(super) enum Sink {
-    /// Standard output.
-    Standard(BufWriter<io::Stdout>),
+    /// Standard output, or the pager before it.
+    Standard(Screen),
     /// A file.
     File(NewFile),
 }
 
 impl Sink {
     /// Standard output, or the file at `path`; and whether that is a terminal.
-    pub(super) fn new(path: Option<&Path>) -> anyhow::Result<(Sink, bool)> {
+    pub(super) fn new(path: Option<&Path>, pager: PagerArgs) -> anyhow::Result<(Sink, bool)> {
         let Some(path) = path else {
-            let out = io::stdout();
-            let terminal = out.is_terminal();
-            return Ok((Sink::Standard(BufWriter::new(out)), terminal));
+            let screen = Screen::open(pager);
+            let terminal = screen.terminal;
+            return Ok((Sink::Standard(screen), terminal));
         };
         let file = NewFile::create(path).with_context(|| format!("{}: cannot create", shown(path)))?;
         Ok((Sink::File(file), false))
@@ -180,14 +193,6 @@ impl Write for Sink {
     }
 }
 
-/// Whether the locale's character set is UTF-8, by the rules of setlocale(3).
-fn utf8_locale() -> bool {
-    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
-    let locale = locale.to_ascii_lowercase();
-    locale.ends_with("utf-8") || locale.ends_with("utf8")
-}
-
 /// A path as it may be printed.
 pub(super) fn shown(path: &Path) -> String {
     escape::clean(path.to_string_lossy().as_bytes(), 400)
@@ -203,8 +208,14 @@ pub(super) fn complain(text: &str) {
 /// What clap says of bad arguments. It repeats them; what they hold must not reach the terminal raw.
 pub(super) fn complain_clap(e: &clap::Error) {
     let text = e.render().to_string();
+    // That a flag could be passed as a value helps nobody who mistyped it or has it from another program.
+    let tip = |line: &str| line.trim_start().starts_with("tip: to pass");
     let mut err = io::stderr().lock();
-    for line in text.lines() {
+    let mut empty = false;
+    for line in text.lines().filter(|line| !tip(line)) {
+        if std::mem::replace(&mut empty, line.is_empty()) && empty {
+            continue;
+        }
         let _ = writeln!(err, "{}", escape::clean(line.as_bytes(), 400));
     }
 }

@@ -17,7 +17,7 @@ use crate::prescan::{Fleet, ProbeFile};
 const MAX_POLICY: u64 = 16 << 20;
 
 /// What is tried: a policy is about the fleet, whatever is scanned.
-const TRIAL: [&str; 6] = ["probes", "profile", "payload", "capture", "behaviour", "write_probes"];
+const TRIAL: [&str; 7] = ["probes", "command", "profile", "payload", "capture", "behaviour", "write_probes"];
 
 /// Flags of `prescan` about policies.
 #[derive(clap::Args, Debug)]
@@ -90,7 +90,7 @@ impl PolicyArgs {
             let text = product.write(scope)?;
             match output {
                 Some(path) => {
-                    let (mut file, _) = Sink::new(Some(path))?;
+                    let (mut file, _) = Sink::new(Some(path), Default::default())?;
                     let written = file.write_all(text.as_bytes()).and_then(|()| file.finish());
                     written.with_context(|| format!("{}: cannot write", shown(path)))?;
                 }

@@ -12,8 +12,9 @@ use super::args;
 use super::attest::{self, Paper};
 use super::exit::Exit;
 use super::inventory;
-use super::output::{Sink, complain, shown};
+use super::output::{Sink, by_name, complain, shown};
 use super::policy::PolicyArgs;
+use super::terminal::PagerArgs;
 use crate::analysis::Options;
 use crate::prescan::{
     Act, Advice, Behaviour, Case, Fleet, Grade, Host, Matrix, Page, Plan, ProbeFile, Profile, Row, advise, doors,
@@ -24,6 +25,7 @@ use crate::protocol::tcpstore::server::Backend;
 /// Arguments of `prescan`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
+  rdzvscope prescan nmap -sS -sV -p 1-65535
   rdzvscope prescan --profile 'nmap -sS -sV -p 1-65535' --pytorch 1.13,2.1 --nccl 2.26
   rdzvscope prescan --profile 'nmap -sV -p 29500' --inventory report.json --write-probes safe-probes
   rdzvscope prescan --capture scan.pcap --source 192.0.2.250 --pytorch all
@@ -39,6 +41,9 @@ pub(super) struct Args {
     /// nmap's file of service probes [default: the installed one]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"])]
     probes: Option<PathBuf>,
+    /// The command line of a scan, as it is: nmap -sS -sV -p 1-65535; flags of prescan stand before it
+    #[arg(value_name = "nmap ...", trailing_var_arg = true, allow_hyphen_values = true, conflicts_with_all = ["profile", "payload", "capture", "behaviour"])]
+    command: Vec<String>,
     /// Only what this nmap command sends, in its order
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["payload", "capture", "behaviour"], allow_hyphen_values = true)]
     profile: Option<String>,
@@ -89,9 +94,12 @@ pub(super) struct Args {
     /// Write report, policies, checksums and a form to be signed into a new directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["policy", "policy_dir", "check"])]
     attest: Option<PathBuf>,
-    /// Form of the verdict
-    #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
-    format: Format,
+    /// Form of the verdict [default: by the name that -o gives, else table]
+    #[arg(long, value_enum, value_name = "FORM")]
+    format: Option<Format>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format", hide_short_help = true)]
+    json: bool,
     /// Write the verdict there instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -132,8 +140,18 @@ struct Question {
     trouble: bool,
 }
 
+impl Question {
+    /// Whether the scan's own options leave all of the fleet alone.
+    fn spared(&self, fleet: &Fleet) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.spares(fleet))
+    }
+}
+
 /// Runs it.
-pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
+pub(super) fn run(mut a: Args) -> anyhow::Result<Exit> {
+    if !a.command.is_empty() {
+        a.profile = Some(a.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
+    }
     let host = Host { memory: a.host_memory, overcommit: a.overcommit };
     if a.source.is_some() && a.capture.is_empty() && a.attest.is_none() && !a.policies.wanted() {
         bail!(
@@ -152,6 +170,13 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
     } else {
         own(&a, &fleet, host)?
     };
+    let spared = question.spared(&fleet);
+    let tried = spared || question.board.rows().next().is_some();
+    anyhow::ensure!(
+        tried || a.attest.is_none(),
+        "nothing was tried, and an approval of nothing is none{}",
+        question.notes.iter().map(|n| format!("; {n}")).collect::<String>()
+    );
     let advice = advise(question.plan.as_ref(), &question.board, &fleet, host);
     if let (Some(path), Some(plan)) = (&a.write_probes, &question.plan) {
         write_probes(path, plan, &advice)?;
@@ -176,14 +201,16 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
             complain(&format!("{}: report, policies, SHA256SUMS and sign-off.md are there", shown(directory)));
         }
     }
+    let asked = a.json.then_some(Format::Json).or(a.format);
+    let format = asked.or_else(|| by_name(a.output.as_deref())).unwrap_or(Format::Table);
     if !a.quiet || a.output.is_some() {
         match &a.output {
             Some(path) => {
-                let (mut file, _) = Sink::new(Some(path))?;
-                write(&a, a.format, &fleet, host, &question, &advice, &mut file)?;
+                let (mut file, _) = Sink::new(Some(path), PagerArgs::default())?;
+                write(&a, format, &fleet, host, &question, &advice, &mut file)?;
                 file.finish().with_context(|| format!("{}: cannot write", shown(path)))?;
             }
-            None => write(&a, a.format, &fleet, host, &question, &advice, BufWriter::new(io::stdout().lock()))?,
+            None => write(&a, format, &fleet, host, &question, &advice, BufWriter::new(io::stdout().lock()))?,
         }
     }
     let flagged = match question.board.worst() {
@@ -191,7 +218,13 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
         Some(Grade::Unknown) => !a.accept_unknown,
         Some(_) => true,
     };
-    Ok(Exit::of(flagged, question.trouble, false, false, false))
+    Ok(Exit::of(flagged, question.trouble, !tried, false, false))
+}
+
+/// A word of a command line, so that it is one word again when the line is read.
+fn quoted(word: &str) -> String {
+    let plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c));
+    if plain { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// What the fleet was made from, in words.
@@ -284,6 +317,7 @@ fn own(a: &Args, fleet: &Fleet, host: Host) -> anyhow::Result<Question> {
             complain(&format!("{path}: {error}"));
             trouble = true;
         }
+        notes.extend(recorded.growing);
         if recorded.cut > 0 {
             notes.push(format!(
                 "{} connections are not whole in the capture: what is there of them was tried",
@@ -320,6 +354,7 @@ fn own(a: &Args, fleet: &Fleet, host: Host) -> anyhow::Result<Question> {
         [Case { name, act: Act::Segments(s) }] => {
             format!("Tried: {name}, {} bytes in {} segments", s.iter().map(Vec::len).sum::<usize>(), s.len())
         }
+        [Case { name, .. }] => format!("Tried: {name}"),
         cases => format!("Tried: {} payloads and ways to connect", cases.len()),
     };
     let board = Matrix::ask(cases, fleet, host, |_, _| true);
@@ -389,7 +424,16 @@ fn write(
 ) -> anyhow::Result<()> {
     let hosts = host.text();
     let notes: Vec<String> = fleet.notes.iter().chain(&q.notes).cloned().collect();
-    let page = Page { what: &q.what, hosts: &hosts, fleet, board: &q.board, advice, notes: &notes, verbose: a.verbose };
+    let page = Page {
+        what: &q.what,
+        hosts: &hosts,
+        fleet,
+        board: &q.board,
+        advice,
+        notes: &notes,
+        spared: q.spared(fleet),
+        verbose: a.verbose,
+    };
     match format {
         Format::Table => out.write_all(table(&page).as_bytes())?,
         Format::Markdown => out.write_all(markdown(&page).as_bytes())?,
@@ -400,7 +444,8 @@ fn write(
             }
         }
         Format::Json => {
-            let verdict = q.board.worst().unwrap_or(Grade::Safe).name();
+            let none = if q.spared(fleet) { "left-alone" } else { "nothing-tried" };
+            let verdict = q.board.worst().map_or(none, Grade::name);
             let rows = q.board.rows().collect();
             let document = Document {
                 schema: "rdzvscope.prescan/1",

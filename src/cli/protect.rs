@@ -59,8 +59,9 @@ mod tests {
     use super::*;
 
     /// Flags with a path that are inputs, or name no file of their own.
-    const INPUTS: [&str; 13] = [
+    const INPUTS: [&str; 14] = [
         "oom",
+        "read",
         "hosts",
         "boot",
         "suppress",

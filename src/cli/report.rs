@@ -5,36 +5,35 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
 use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
 use super::whose_word::accepted;
+use super::window::WindowArgs;
 use crate::analysis::{Analysis, Stored, analyze_stored};
 use crate::case::{Case, Mode};
 use crate::disk::{SMALL_FILE, read_small};
 use crate::evidence::FactSet;
 use crate::report::model::Report;
-use crate::time::Timestamp;
 
 /// Arguments of `report`.
 #[derive(clap::Args, Debug)]
 #[command(
     about = "Any report from a case file",
     after_help = "Examples:
-  rdzvscope report --case case.db
+  rdzvscope report case.db
   rdzvscope report --case case.db --since 2026-11-29T00:00:00Z --format html -o night.html
 
 Exit status: 0 nothing flagged, 1 flagged, 2 trouble."
 )]
 pub(super) struct Args {
     /// The case file
+    #[arg(value_name = "CASE", required_unless_present = "case", conflicts_with = "case")]
+    file: Option<PathBuf>,
+    /// The same
     #[arg(long, value_name = "FILE")]
-    case: PathBuf,
-    /// Only what happened at this time or later
-    #[arg(long, value_name = "TIME", value_parser = args::instant)]
-    since: Option<Timestamp>,
+    case: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -47,6 +46,8 @@ pub(super) fn list(path: &Path) -> anyhow::Result<Vec<u8>> {
 #[derive(clap::Args, Debug)]
 pub(super) struct Common {
     #[command(flatten)]
+    pub(super) window: WindowArgs,
+    #[command(flatten)]
     pub(super) status: StatusArgs,
     #[command(flatten)]
     pub(super) join: JoinArgs,
@@ -56,7 +57,8 @@ pub(super) struct Common {
 
 /// Runs `report`.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
-    let case = Case::open(&a.case, Mode::Read)?;
+    let path = a.case.or(a.file).context("a case file was required")?;
+    let case = Case::open(&path, Mode::Read)?;
     let mut stored = case.load()?;
     let (claimed, unused) = accepted(&stored.origins);
     stored.notes.extend(unused);
@@ -64,12 +66,11 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let options = a.common.join.options(&setup, arguments)?;
     a.common.add_hosts(&mut stored)?;
     let mut analysis = analyze_stored(&options, stored).analysis;
-    if let Some(since) = a.since {
-        keep_since(&mut analysis.report, since);
-    }
-    tell_of_withheld(std::slice::from_ref(&a.case), &mut analysis.report)?;
+    a.common.window.keep(&mut analysis.report);
+    tell_of_withheld(std::slice::from_ref(&path), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
-    let facts = if a.since.is_none() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
+    let whole = !a.common.window.is_any();
+    let facts = if whole && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
     let exit = a.common.finish(&analysis, &facts, false)?;
     // A case is the only copy of what it holds: what is lost of it is no input that somebody can give again.
     Ok(if analysis.lost.is_empty() { exit } else { Exit::Trouble })
@@ -121,20 +122,4 @@ impl Common {
         analysis.lost.iter().for_each(|lost| complain(lost));
         Ok(self.status.exit(&analysis.report, trouble || analysis.trouble, false, false))
     }
-}
-
-/// Leaves out what happened earlier, but for what an incident that is told rests on.
-fn keep_since(report: &mut Report, since: Timestamp) {
-    report.incidents.retain(|i| i.end.or(i.start).is_none_or(|t| t >= since));
-    let hosts = || report.incidents.iter().flat_map(|i| &i.hosts);
-    let triggers: std::collections::BTreeSet<String> = hosts().filter_map(|h| h.trigger.clone()).collect();
-    let kills: std::collections::BTreeSet<String> = hosts().filter_map(|h| h.oom_event.clone()).collect();
-    report.findings.retain(|f| f.time.is_none_or(|t| t >= since) || triggers.contains(&f.id));
-    report.oom_events.retain(|e| e.time.is_none_or(|t| t >= since) || kills.contains(&e.id));
-    let findings: std::collections::BTreeSet<&str> = report.findings.iter().map(|f| f.id.as_str()).collect();
-    for s in &mut report.scans {
-        s.findings.retain(|f| findings.contains(f.as_str()));
-    }
-    report.scans.retain(|s| s.last.is_none_or(|t| t >= since));
-    report.notes.push(format!("what happened before {since} is left out (--since)"));
 }

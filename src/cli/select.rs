@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use super::args;
-use super::flags::MemoryArgs;
-use super::output::{Sink, complain};
+use super::flags::{CaptureArgs, MemoryArgs};
+use super::output::{Sink, by_name, complain};
 use super::redact::RedactArgs;
 use super::stdin_file::StdinFile;
+use super::terminal::PagerArgs;
 use crate::analysis::{Knowledge, Options, Totals, learn};
 use crate::flows::Selection;
 use crate::report::Pseudonyms;
@@ -15,7 +16,7 @@ use crate::report::Pseudonyms;
 #[derive(clap::Args, Debug)]
 pub(super) struct SelectArgs {
     /// Captures, or directories of these; - is standard input
-    #[arg(value_name = "CAPTURE", required = true)]
+    #[arg(value_name = "CAPTURE", required_unless_present = "read")]
     captures: Vec<PathBuf>,
     /// Only flows to or from these ports, whatever their listeners; ranges allowed
     #[arg(long, value_name = "LIST", value_parser = args::ports)]
@@ -29,6 +30,16 @@ pub(super) struct SelectArgs {
     /// Write there instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format", hide_short_help = true)]
+    json: bool,
+    /// End after so many
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    #[command(flatten)]
+    source: CaptureArgs,
+    #[command(flatten)]
+    pager: PagerArgs,
     #[command(flatten)]
     memory: MemoryArgs,
     #[command(flatten)]
@@ -48,10 +59,11 @@ pub(super) struct Selected {
 impl SelectArgs {
     /// Reads the captures a first time.
     pub(super) fn read(&self, all: bool) -> anyhow::Result<Selected> {
-        let mut paths = self.captures.clone();
-        let spool = StdinFile::of(&mut paths)?;
+        let mut paths: Vec<PathBuf> = self.captures.iter().chain(&self.source.read).cloned().collect();
+        let spool = StdinFile::of(&mut paths, &self.source.label)?;
         let mut options =
             Options { paths, hosts: self.hosts.clone(), memory: self.memory.memory, ..Options::default() };
+        options.filter.clone_from(&self.source.filter);
         let mut selection = Selection { all, ..Selection::default() };
         if !self.port.is_empty() {
             self.port.iter().flatten().for_each(|p| options.ports.insert(*p));
@@ -72,9 +84,20 @@ impl SelectArgs {
         Ok(Selected { known, selection, options, veil, _spool: spool })
     }
 
+    /// The form of the list: what was asked for, else what the name of the output says, else a table.
+    pub(super) fn form<F: clap::ValueEnum>(&self, format: Option<F>) -> Option<F> {
+        let json = self.json.then(|| F::from_str("json", false).ok()).flatten();
+        format.or(json).or_else(|| by_name(self.output.as_deref()))
+    }
+
+    /// Whether `n` is as many as were asked for.
+    pub(super) fn enough(&self, n: u64) -> bool {
+        self.count.is_some_and(|count| n >= count)
+    }
+
     /// Where output goes, and whether that is a terminal.
     pub(super) fn out(&self) -> anyhow::Result<(Sink, bool)> {
-        Sink::new(self.output.as_deref())
+        Sink::new(self.output.as_deref(), self.pager)
     }
 }
 

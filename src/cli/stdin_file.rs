@@ -11,32 +11,33 @@ use crate::analysis::Knowledge;
 /// Standard input as a file; it is removed when this is dropped.
 pub(super) struct StdinFile {
     path: Option<PathBuf>,
+    label: String,
 }
 
 impl StdinFile {
-    /// Reads standard input to its end if one of `paths` is `-`, and puts the file in its place.
-    pub(super) fn of(paths: &mut [PathBuf]) -> anyhow::Result<StdinFile> {
+    /// Reads standard input, which is called `label`, to its end if one of `paths` is `-`, and puts the file in its place.
+    pub(super) fn of(paths: &mut [PathBuf], label: &str) -> anyhow::Result<StdinFile> {
         let Some(place) = paths.iter_mut().find(|p| p.as_path() == Path::new("-")) else {
-            return Ok(StdinFile { path: None });
+            return Ok(StdinFile { path: None, label: label.to_string() });
         };
         let (path, mut file) = create().context("cannot make a temporary file for standard input")?;
-        let spool = StdinFile { path: Some(path.clone()) };
+        let spool = StdinFile { path: Some(path.clone()), label: label.to_string() };
         io::copy(&mut io::stdin().lock(), &mut file).context("cannot keep standard input in a temporary file")?;
         *place = path;
         Ok(spool)
     }
 
-    /// Calls the file `-` again.
+    /// Calls the file what standard input is called.
     pub(super) fn rename(&self, known: &mut Knowledge) {
         let Some(path) = &self.path else { return };
         for (label, capture) in known.labels.iter_mut().zip(&known.captures) {
             if capture == path {
-                *label = "-".to_string();
+                label.clone_from(&self.label);
             }
         }
         for (label, _) in &mut known.errors {
             if Path::new(label) == path {
-                *label = "-".to_string();
+                label.clone_from(&self.label);
             }
         }
     }

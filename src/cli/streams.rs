@@ -47,8 +47,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "WHICH", value_enum, default_value = "both", requires = "follow")]
     direction: Which,
     /// FollowFormat of the list
-    #[arg(long, value_enum, default_value = "table", value_name = "FORM")]
-    format: Format,
+    #[arg(long, value_enum, value_name = "FORM")]
+    format: Option<Format>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -89,17 +89,19 @@ pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
         Some(directory) => Some(Index::create(directory)?),
         None => None,
     };
-    let mut list = List::new(a.format, out);
+    let mut list = List::new(a.select.form(a.format).unwrap_or(Format::Table), out);
+    let mut listed = 0;
     let mut written: anyhow::Result<()> = Ok(());
     let sink = |mut flow: FlowSummary| {
         if let Some(veil) = &selected.veil {
             flow.redact(veil);
         }
+        listed += 1;
         written = list.flow(&selected, &flow).map_err(Into::into);
         if let (Ok(()), Some(index)) = (&written, &mut index) {
             written = index.flow(&flow);
         }
-        written.is_ok()
+        written.is_ok() && !a.select.enough(listed)
     };
     let mut visitor = Streams::new(&selected.known, &selected.selection, files.as_mut(), sink);
     let totals = walk(&selected.known, &selected.options.ports, selected.options.memory, &mut visitor);

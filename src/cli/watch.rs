@@ -31,7 +31,7 @@ use crate::watch::{Lock, Pass, Watcher, Wish};
   rdzvscope watch /var/lib/pcap --case /var/lib/rdzvscope/case.db --oom journal --alert-exec 'notify-oncall'
   */5 * * * * rdzvscope watch /var/lib/pcap --case /var/lib/rdzvscope/case.db --once --alert-file /var/log/rdzvscope.jsonl
 
-Exit status with --once: 0 nothing new, 1 something new was flagged in this pass, 2 trouble."
+Exit status with --once: 0 nothing new, 1 something new was flagged in this pass or alerts wait undelivered, 2 trouble."
 )]
 pub(super) struct Args {
     /// Directories (or files) of captures; logs in them are read too
@@ -84,6 +84,9 @@ struct EvidenceArgs {
 
 /// Runs it.
 pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
+    if a.alerts.alert_test {
+        return a.alerts.test();
+    }
     let _lock = Lock::take(&a.case)?;
     let case = Case::open(&a.case, Mode::Create)?;
     if is_network_filesystem(&a.case) {
@@ -98,6 +101,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let named = |o: &Named, name: &str| o.host.is_none() && o.path.as_os_str() == name;
     let [journal, kmsg] = ["journal", "kmsg"].map(|name| a.oom.iter().any(|o| named(o, name)));
     let alerting = a.alerts.alerting(Severity::Warning)?;
+    let alerting_any = alerting.alerts.is_any();
     let mut metrics = Metrics::begin(&alerting, &case)?;
     let wish = Wish {
         paths: a.paths,
@@ -129,7 +133,8 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         if a.once {
             let last = watcher.finish(now())?;
             last.wrong.iter().filter(|w| !wrong.contains(*w)).for_each(|w| complain(w));
-            return Ok(exit(&pass, &a.status));
+            let waiting = alerting_any && watcher.case().undelivered()? > 0;
+            return Ok(exit(&pass, &a.status, waiting));
         }
         said = wrong;
         if pass.lag > 0 {
@@ -186,12 +191,12 @@ fn print(pass: &Pass) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Whether something new is flagged.
-fn exit(pass: &Pass, status: &StatusArgs) -> Exit {
+/// Whether something new is flagged, or alerts wait that nobody took yet.
+fn exit(pass: &Pass, status: &StatusArgs, waiting: bool) -> Exit {
     let report = pass.analysis.as_ref().map(|a| &a.report);
     let flagged =
         report.is_some_and(|r| pass.fresh.iter().any(|t| !pass.is_withheld(t) && is_flagged(t, r, status.fail_on)));
-    Exit::of(flagged, pass.trouble, false, false, status.exit_zero)
+    Exit::of(flagged || waiting, pass.trouble, false, false, status.exit_zero)
 }
 
 pub(super) fn is_flagged(told: &Delivered, report: &Report, fail_on: Severity) -> bool {

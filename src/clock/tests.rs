@@ -150,10 +150,13 @@ fn logs_that_all_miss_by_one_zone() {
     for (hours, zone) in [(8.0, "+08:00"), (-5.0, "-05:00"), (5.75, "+05:45")] {
         for most in [120.0, 900.0] {
             let q = common_quarter_hour(&misses(hours * 3600.0, most)).expect("a zone");
-            assert_eq!((q.zone().as_str(), q.fits), (zone, 3));
+            assert_eq!((q.zone(0).as_str(), q.fits), (zone, 3));
             assert!(q.chance < 0.1 && q.seconds() == (hours * 3600.0) as i64, "{q:?}");
         }
     }
+    // Read as of +05:30, and two and a half hours ahead: of +08:00.
+    let q = common_quarter_hour(&misses(2.5 * 3600.0, 120.0)).expect("a zone");
+    assert_eq!((q.zone(19_800).as_str(), q.zone(-18_000).as_str()), ("+08:00", "-02:30"));
     // Right as they are; not of one zone; off by no zone.
     assert_eq!(common_quarter_hour(&misses(0.0, 900.0)), None);
     assert_eq!(common_quarter_hour(&misses(40.0 * 3600.0, 120.0)), None);

@@ -30,9 +30,10 @@ impl QuarterHours {
         i64::from(self.quarters) * 900
     }
 
-    /// The zone to pass with `--log-tz`, if it is one: `+08:00`.
-    pub fn zone(&self) -> String {
-        let (sign, minutes) = if self.quarters < 0 { ('-', -self.quarters * 15) } else { ('+', self.quarters * 15) };
+    /// The zone to pass with `--log-tz`, of logs that were read as of a zone so many seconds east of UTC: `+08:00`.
+    pub fn zone(&self, read_as_east: i32) -> String {
+        let minutes = self.quarters * 15 + read_as_east / 60;
+        let (sign, minutes) = if minutes < 0 { ('-', -minutes) } else { ('+', minutes) };
         format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
     }
 }

@@ -84,6 +84,12 @@ impl Recorder {
         if !reset {
             self.packet(tape, !by_client, Flags::ACK, &[], now);
         }
+        // Whoever looks at the file while the decoy runs finds every connection that has ended.
+        if let (Some(writer), None) = (&mut self.writer, &self.failed)
+            && let Err(error) = writer.flush()
+        {
+            self.failed = Some(error);
+        }
     }
 
     fn packet(&mut self, tape: &mut Tape, from_client: bool, flags: u8, payload: &[u8], now: Timestamp) {

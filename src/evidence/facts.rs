@@ -144,10 +144,31 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether it takes the place of `other`.
-    pub fn beats(&self, other: &Entry) -> bool {
-        (self.rank, self.segment, &self.data) > (other.rank, other.segment, &other.data)
+    /// What becomes of it where `there` is under its key: whether it takes that one's place, and whether the two say
+    /// different things of what cannot change. Of two such the earlier segment's stays: a later one erases nothing.
+    pub fn settle(&self, kind: Kind, there: &Entry) -> (bool, bool) {
+        let other = match kind {
+            Kind::Segments | Kind::Lines => self.data != there.data,
+            // Client and server, behind the layout and the flags.
+            Kind::Flow => self.data.get(2..38) != there.data.get(2..38),
+            _ => false,
+        };
+        if other || matches!(kind, Kind::Segments | Kind::Lines) {
+            let earlier =
+                (self.segment, std::cmp::Reverse(&self.data)) < (there.segment, std::cmp::Reverse(&there.data));
+            return (earlier, other);
+        }
+        ((self.rank, self.segment, &self.data) > (there.rank, there.segment, &there.data), false)
     }
+}
+
+/// What is said of an origin whose segments contradict each other: key and entry of a fact of kind [`Kind::Refused`].
+pub fn contradiction(origin: &str, segments: [u64; 2]) -> (String, Entry) {
+    let (earlier, later) = (segments[0].min(segments[1]), segments[0].max(segments[1]));
+    let error =
+        format!("says of the same facts other than segment {earlier} and others before it: the earlier ones stay");
+    let data = serde_json::json!({ "error": error }).to_string().into_bytes();
+    (format!("segment {later} of evidence {origin}"), Entry { segment: later, data, ..Entry::default() })
 }
 
 /// Facts of any number of origins.
@@ -165,8 +186,14 @@ impl FactSet {
                 free.insert(entry);
             }
             std::collections::btree_map::Entry::Occupied(mut there) => {
-                if entry.beats(there.get()) {
+                let (wins, contradicts) = entry.settle(kind, there.get());
+                let segments = [entry.segment, there.get().segment];
+                if wins {
                     there.insert(entry);
+                }
+                if contradicts {
+                    let (key, entry) = contradiction(origin, segments);
+                    self.put(origin, Kind::Refused, key, entry);
                 }
             }
         }
@@ -216,6 +243,28 @@ impl FactSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_later_segment_erases_nothing_and_is_named() {
+        let put = |order: [u64; 2]| {
+            let mut facts = FactSet::default();
+            for segment in order {
+                let data = if segment == 1 { b"true".to_vec() } else { b"zero".to_vec() };
+                facts.put(
+                    "o",
+                    Kind::Segments,
+                    key_of(&[1, 1, 1, 0, 0, 1]),
+                    Entry { segment, data, ..Entry::default() },
+                );
+            }
+            facts.entries
+        };
+        let entries = put([1, 7]);
+        assert_eq!(entries, put([7, 1]));
+        let said: Vec<&[u8]> = entries.values().map(|e| e.data.as_slice()).collect();
+        assert!(said.contains(&b"true".as_slice()) && !said.contains(&b"zero".as_slice()));
+        assert!(entries.keys().any(|(_, kind, key)| *kind == Kind::Refused && key.starts_with("segment 7 ")));
+    }
 
     #[test]
     fn piles_join_in_any_order_and_any_number_of_times() {

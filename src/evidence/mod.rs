@@ -13,7 +13,7 @@ mod read;
 mod segment;
 mod weight;
 
-pub use facts::{Entry, FactSet, Kind, flow_key, hosts_key, key_of};
+pub use facts::{Entry, FactSet, Kind, contradiction, flow_key, hosts_key, key_of};
 pub(crate) use gather::COUNTERS;
 pub use gather::gather;
 pub(crate) use line::pieces;

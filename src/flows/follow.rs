@@ -62,7 +62,7 @@ impl<'a, W: Write> Follow<'a, W> {
                     GapCause::Missed => "the capture missed them",
                     GapCause::NeverCame => "they never came",
                     GapCause::Cut => "cut off by the snaplen",
-                    GapCause::Evicted => "given up to stay below the memory limit",
+                    GapCause::Evicted => "not seen before what follows them had to be shown",
                 };
                 writeln!(self.out, "{} offset {offset}: {length} bytes missing, {why}", arrow(direction))
             }

@@ -35,6 +35,7 @@ pub use coverage::{HostWatch, Watch};
 pub use group::incidents;
 pub(crate) use merge_sort_tree::MergeSortTree;
 pub use survivor::Survivor;
+pub use swapped::swapped_logs;
 pub use trigger::{Claims, Fit, Trigger, trigger_of};
 
 /// All that incidents are made of.

@@ -30,8 +30,8 @@ impl Ends<'_> {
     }
 }
 
-/// Says of hosts whose logs fit each other's captures, and none its own, that they may be swapped; nothing is sure then.
-pub(super) fn tell(e: &Evidence<'_>, parts: &mut [HostPart]) {
+/// Hosts whose logs fit each other's captures, and none its own; by the keys of their names, each with the other.
+pub fn swapped_logs(e: &Evidence<'_>) -> BTreeMap<String, String> {
     let mut ends: BTreeMap<String, Ends<'_>> = BTreeMap::new();
     for event in e.events.iter().filter(|v| v.kind != OomKind::Gpu) {
         let Some(host) = event.host.as_deref() else { continue };
@@ -47,18 +47,23 @@ pub(super) fn tell(e: &Evidence<'_>, parts: &mut [HostPart]) {
     }
     let misfits: Vec<(&String, &Ends<'_>)> =
         ends.iter().filter(|(_, x)| !x.deaths.is_empty() && !x.fits(x)).take(MISFITS).collect();
-    let mut pairs: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut pairs: BTreeMap<String, String> = BTreeMap::new();
     for (i, (a, of_a)) in misfits.iter().enumerate() {
-        let other = misfits.iter().skip(i + 1).find(|(b, of_b)| {
-            !pairs.contains_key(a.as_str()) && !pairs.contains_key(b.as_str()) && of_a.fits(of_b) && of_b.fits(of_a)
-        });
-        if let Some((b, _)) = other {
-            pairs.insert(a, b);
-            pairs.insert(b, a);
+        let free = |b: &String| !pairs.contains_key(*a) && !pairs.contains_key(b);
+        let other = misfits.iter().skip(i + 1).find(|(b, of_b)| free(b) && of_a.fits(of_b) && of_b.fits(of_a));
+        if let Some((b, _)) = other.copied() {
+            pairs.insert((*a).clone(), b.clone());
+            pairs.insert(b.clone(), (*a).clone());
         }
     }
+    pairs
+}
+
+/// Says of parts whose logs may be swapped that they may be; nothing is sure then.
+pub(super) fn tell(e: &Evidence<'_>, parts: &mut [HostPart]) {
+    let pairs = swapped_logs(e);
     for p in parts.iter_mut().filter(|p| p.event.is_some()) {
-        let Some(other) = pairs.get(e.names.key(&p.host).as_str()) else { continue };
+        let Some(other) = pairs.get(&e.names.key(&p.host)) else { continue };
         let other = e.names.canonical(other).to_string();
         p.reasons.push(format!("the logs of {} and {other} fit each other's captures: swapped?", p.host));
         p.verdict = p.verdict.min(Verdict::Probable);

@@ -113,6 +113,23 @@ pub fn compile_check(filter: &str) -> Result<(), String> {
     capture.compile(filter, true).map(drop).map_err(|e| e.to_string())
 }
 
+/// The interfaces that libpcap finds: name, state, addresses and description of each.
+///
+/// # Errors
+/// libpcap's words.
+pub fn interfaces() -> Result<Vec<String>, std::io::Error> {
+    let devices = pcap::Device::list().map_err(|e| std::io::Error::other(e.to_string()))?;
+    let told = |device: pcap::Device| {
+        let flags = &device.flags;
+        let state = [(flags.is_up(), "up"), (flags.is_running(), "running"), (flags.is_loopback(), "loopback")];
+        let mut words: Vec<String> = state.iter().filter(|(on, _)| *on).map(|(_, word)| word.to_string()).collect();
+        words.extend(device.addresses.iter().map(|a| a.addr.to_string()));
+        words.extend(device.desc.clone());
+        format!("{}  {}", device.name, words.join(", "))
+    };
+    Ok(devices.into_iter().map(told).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,8 +165,16 @@ mod tests {
         let named = [("192.0.2.13".parse::<IpAddr>().unwrap(), 41236)];
         let named = named.map(|(a, p)| (Endpoint::new(a.into(), p), "a rendezvous named it".to_string())).into();
         let (captures, lost) = (Vec::new(), Vec::new());
-        let mut analysis =
-            Analysis { report, named, captures, trouble: false, lost, nothing_read: false, stopped: false };
+        let mut analysis = Analysis {
+            report,
+            named,
+            captures,
+            trouble: false,
+            lost,
+            nothing_read: false,
+            stopped: false,
+            unmatched: Vec::new(),
+        };
         let wider = w.learn(&analysis).unwrap();
         assert_eq!(wider.learnt.iter().map(|(e, _)| e.port).collect::<Vec<_>>(), [41236, 41235, 52001]);
         assert!(wider.filter.contains("(host 2001:db8::11 and tcp port 52001)"), "{}", wider.filter);

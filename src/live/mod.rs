@@ -9,7 +9,7 @@ mod sandbox;
 mod user;
 
 pub use error::LiveError;
-pub use filter::{compile_check, filter_of};
+pub use filter::{compile_check, filter_of, interfaces};
 pub use listen::{InterfaceReader, ListenOptions};
 pub use monitor::{Monitor, Tick};
 pub use ring::{Budget, Ring};

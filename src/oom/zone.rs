@@ -39,6 +39,14 @@ impl Zone {
     /// Coordinated universal time.
     pub const UTC: Zone = Zone::Fixed(0);
 
+    /// Seconds east of UTC at an instant.
+    pub fn east_at(self, at: Timestamp) -> i32 {
+        match self {
+            Zone::Fixed(east) => east,
+            Zone::Named(tz) => tz.offset_from_utc_datetime(&at.to_utc().naive_utc()).fix().local_minus_utc(),
+        }
+    }
+
     /// The instants at which a clock of this zone shows `local`; `None` outside the range of [`Timestamp`].
     pub(crate) fn instants(self, local: NaiveDateTime) -> Option<Instants> {
         let at = |east: i32| {

@@ -1,7 +1,7 @@
 //! Bytes that are tried because somebody has them: in hex, in a file, in a capture.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::matrix::{Act, Case};
 use crate::analysis::{Closed, FlowVisitor, Knowledge, Options, learn, walk};
@@ -38,12 +38,31 @@ pub struct Recorded {
     pub cut: u64,
     /// What was not read.
     pub errors: Vec<(String, String)>,
+    /// Captures that may still grow, a sentence each: what came later was not tried.
+    pub growing: Vec<String>,
     /// Whether nothing could be read.
     pub nothing_read: bool,
 }
 
+/// A file that was written this many seconds ago may be written still.
+const FRESH: f64 = 10.0;
+
+/// Whether a file grew since it had `before` bytes, or was written a moment ago.
+fn growing(path: &Path, before: Option<u64>) -> Option<String> {
+    let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let age = meta.modified().ok().and_then(|m| m.elapsed().ok()).map_or(f64::MAX, |age| age.as_secs_f64());
+    let name = crate::report::escape::clean(path.to_string_lossy().as_bytes(), 200);
+    let grew = before.is_some_and(|b| meta.len() != b);
+    (grew || age < FRESH).then(|| {
+        let why = if grew { "grew while it was read".to_owned() } else { format!("was written {age:.0} s ago") };
+        format!("{name} {why}: it may be growing still, and what came later was not tried")
+    })
+}
+
 /// Takes the payloads that clients sent out of captures, those from `source` only where one is named.
 pub fn recorded(paths: Vec<PathBuf>, source: Option<Address>) -> Recorded {
+    let before: Vec<(PathBuf, Option<u64>)> =
+        paths.iter().map(|p| (p.clone(), std::fs::metadata(p).ok().map(|m| m.len()))).collect();
     let options = Options { paths, ..Options::default() };
     let known = learn(&options);
     let mut visitor = Payloads {
@@ -60,7 +79,8 @@ pub fn recorded(paths: Vec<PathBuf>, source: Option<Address>) -> Recorded {
     if silent {
         cases.push(Case { name: "a connection without a byte".to_owned(), act: Act::Close });
     }
-    Recorded { cases, connections, cut, nothing_read: known.nothing_read, errors: known.errors }
+    let growing = before.iter().filter_map(|(path, before)| growing(path, *before)).collect();
+    Recorded { cases, connections, cut, growing, nothing_read: known.nothing_read, errors: known.errors }
 }
 
 struct Payloads<'a> {

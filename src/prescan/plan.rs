@@ -5,7 +5,7 @@ use super::host::Host;
 use super::matrix::{Act, Case, Matrix};
 use super::ports::Ports;
 use super::probes::{Probe, ProbeFile};
-use super::profile::{Profile, Scan};
+use super::profile::{Chosen, Profile, Scan};
 
 /// A file of probes, and the scan that sends them: all of them where there is none.
 #[derive(Clone, Debug)]
@@ -20,6 +20,9 @@ pub struct Plan {
     /// What was assumed.
     pub notes: Vec<String>,
 }
+
+/// The port of `torch.distributed`.
+const USUAL: u16 = 29_500;
 
 /// What a case is to nmap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +95,63 @@ impl Plan {
         }
         let untested = profile.iter().flat_map(|p| &p.untested);
         cases.extend(untested.map(|name| (Step::Untested, Case { name: name.clone(), act: Act::Untested })));
-        Plan { file, profile, scanned, cases, notes }
+        let mut plan = Plan { file, profile, scanned, cases, notes };
+        let untouched = plan.untouched(fleet);
+        plan.notes.extend(untouched);
+        plan
+    }
+
+    /// Whether the scan's own `--exclude-ports` leaves every server of the fleet alone.
+    pub fn spares(&self, fleet: &Fleet) -> bool {
+        let excluded = |p: &u16| self.profile.as_ref().is_some_and(|profile| profile.excluded.contains(*p));
+        let spared = |place: &Place| match place {
+            Place::Ports(ports) => ports.iter().all(excluded),
+            Place::Ephemeral => false,
+        };
+        !fleet.targets.is_empty() && fleet.targets.iter().all(|t| spared(&t.place))
+    }
+
+    /// What of the fleet the scan does not reach, and what it may reach that the fleet does not name: a sentence each.
+    fn untouched(&self, fleet: &Fleet) -> Vec<String> {
+        let Some(profile) = &self.profile else { return Vec::new() };
+        if profile.scan == Scan::Nothing {
+            return vec!["this command touches no TCP port".to_owned()];
+        }
+        let fixed = fleet.targets.iter().filter_map(|t| match &t.place {
+            Place::Ports(ports) => Some(ports),
+            Place::Ephemeral => None,
+        });
+        let fixed = Ports::of(&fixed.flatten().copied().collect::<Vec<_>>());
+        let outside = fixed.filter(|p| !self.scanned.contains(p));
+        let excluded = fixed.filter(|p| self.scanned.contains(p) && profile.excluded.contains(p));
+        let mut said = Vec::new();
+        if !outside.is_empty() {
+            let among = match &profile.chosen {
+                Chosen::Common(n) => format!("among nmap's {} default ports", thousands(*n)),
+                Chosen::Ports(_) => "among the ports of this scan".to_owned(),
+            };
+            // The port that everybody uses first.
+            let first = if outside.contains(USUAL) { USUAL } else { outside.ranges().first().map_or(0, |r| r.0) };
+            let others = outside.filter(|p| p != first).text();
+            let others = if others.is_empty() { others } else { format!(" (nor are {others})") };
+            said.push(format!(
+                "{first} is not {among}{others}, so nothing was tried there; the stores of torchrun lie on ports that the \
+                 kernel chose: -p 1-65535 reaches them, --inventory names them"
+            ));
+        }
+        if !excluded.is_empty() {
+            said.push(format!("--exclude-ports leaves out {} of the fleet: nothing was tried there", excluded.text()));
+        }
+        let named = fleet.targets.iter().any(|t| t.place == Place::Ephemeral);
+        let chosen = Ports::range(EPHEMERAL.0, EPHEMERAL.1).filter(|p| self.scanned.contains(p));
+        if !named && !chosen.is_empty() {
+            said.push(format!(
+                "the scan reaches ports that the kernel chooses ({}): worker stores of torchrun, NCCL's bootstrap and proxy \
+                 listeners and Gloo's pairs may lie there, and none of them was tried (--inventory and --nccl name them)",
+                span_text(&chosen)
+            ));
+        }
+        said
     }
 
     /// Those of `ports` that the profile scans.
@@ -165,6 +224,19 @@ impl Plan {
 
 fn reaches(probe: &Probe, intensity: u8, ports: &[u16]) -> bool {
     (probe.rarity <= intensity && !ports.is_empty()) || ports.iter().any(|p| probe.ports.contains(*p))
+}
+
+/// `1,000`, as nmap's own manual writes it.
+fn thousands(n: usize) -> String {
+    if n < 1000 { n.to_string() } else { format!("{},{:03}", n / 1000, n % 1000) }
+}
+
+/// A set of ports; of one in many parts only the ends.
+fn span_text(ports: &Ports) -> String {
+    match ports.ranges().as_slice() {
+        [(a, _), _, _, _, .., (_, b)] => format!("between {a} and {b}"),
+        _ => ports.text(),
+    }
 }
 
 /// Indices of probes: as they reach `port`, then the others.

@@ -25,6 +25,8 @@ pub struct Page<'a> {
     pub advice: &'a Advice,
     /// What was assumed.
     pub notes: &'a [String],
+    /// Whether the scan's own options leave all of the fleet alone.
+    pub spared: bool,
     /// Whether all cases are listed.
     pub verbose: bool,
 }
@@ -48,7 +50,11 @@ fn headline(page: &Page<'_>) -> String {
     let hit = |grade| (0..page.fleet.targets.len()).filter(|s| page.board.worst_at(*s) == Some(grade)).count();
     let of = page.fleet.targets.len();
     match page.board.worst() {
-        None => "SAFE: the scan sends nothing to any of these servers.".to_owned(),
+        None if page.spared => {
+            "LEFT ALONE: the scan's own --exclude-ports names every port of these servers.".to_owned()
+        }
+        None => "NOTHING TRIED: the scan sends nothing to any of these servers, so nothing is said of it.".to_owned(),
+        Some(Grade::Safe) if cases == 1 => "SAFE: one thing tried, nothing is hurt.".to_owned(),
         Some(Grade::Safe) => format!("SAFE: {cases} things tried, nothing is hurt."),
         Some(Grade::Unknown) => format!(
             "UNKNOWN: {} of {of} kinds of server get bytes that nobody has tried; nothing else is hurt.",

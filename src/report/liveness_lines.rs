@@ -75,7 +75,7 @@ fn silence(report: &Report, job: &Job, s: &SignOfLife, times: &Times) -> Option<
 }
 
 fn seen_in(report: &Report, m: &Moment) -> String {
-    let place = m.capture.as_deref().map(|capture| place_of(report, capture, m.packet));
+    let place = m.capture.as_deref().map(|capture| place_of(report, capture, m.packet, 40));
     place.map_or(String::new(), |p| format!(" ({p})"))
 }
 

@@ -16,6 +16,8 @@ pub const MAX_LINES: usize = 40;
 
 /// Hosts, findings and commands shown at first; fewer when the whole does not fit.
 const MOST: usize = 12;
+/// Columns of a file's name.
+const NAME: usize = 60;
 
 /// Writes [`render`]'s text.
 ///
@@ -131,7 +133,7 @@ fn host_row(report: &Report, kind: IncidentKind, part: &Part<'_>, times: &Times)
         (Some(e), _) => {
             let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
             let process = e.process.as_deref().map_or("process".to_string(), code);
-            format!("{}, {process}{pid}", part.killed_at(times).unwrap_or_default())
+            format!("{}, {process}{pid}", part.killed_at(times, 0.0).unwrap_or_default())
         }
         (None, Some(died)) if kind == IncidentKind::Oom => format!("no log; listener gone {}", times.short(died)),
         (None, Some(failed)) => format!("{} {}", kind.gone(), times.short(failed)),
@@ -159,7 +161,7 @@ fn workload(w: &Workload) -> String {
 
 /// Where the frame is: `node-a.pcap frame 411`. (No `#411`: a ticket would link it to another ticket.)
 fn packet(report: &Report, f: &Finding) -> String {
-    place(report, f).map_or("no packet".to_string(), |p| p.replacen(" #", " frame ", 1))
+    place(report, f, NAME).map_or("no packet".to_string(), |p| p.replacen(" #", " frame ", 1))
 }
 
 /// Reasons, those that several hosts share said once.
@@ -251,8 +253,8 @@ fn assumptions(lines: &mut Vec<String>, report: &Report, incident: &Incident, mo
         add(format!("clock of {} was {offset:+.6} s ahead: corrected", code(&clock.host)));
     }
     match incident.chance.as_ref().and_then(|c| c.expected_per_year) {
-        Some(n) => add(format!("by accident {n:.2e} times a year are to be expected")),
-        None => add("odds of an accident: not estimated".to_string()),
+        Some(n) => add(format!("as a coincidence {n:.2e} times a year is to be expected")),
+        None => add("odds of a coincidence: not estimated".to_string()),
     }
     if let Some(source) = incident.source.as_ref().filter(|s| s.may_be_nat) {
         add(format!("{} may stand for several hosts (NAT)", md(&source.address)));
@@ -291,7 +293,7 @@ fn to_do(lines: &mut Vec<String>, report: &Report, incident: &Incident) {
 fn commands(lines: &mut Vec<String>, findings: &[&Finding], most: usize) {
     let all: Vec<String> = findings
         .iter()
-        .filter_map(|f| Some((f.capture.as_deref().filter(|c| *c != "-")?, f.packet?)))
+        .filter_map(|f| Some((f.capture.as_deref().filter(|c| view::is_file(c))?, f.packet?)))
         .map(|(capture, packet)| format!("tshark -r {} -Y frame.number=={packet} -x", quoted(capture)))
         .collect();
     if all.is_empty() {

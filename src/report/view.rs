@@ -7,10 +7,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::escape::{clean, clean_text};
 use super::model::{
     Capture, Clock, CoverageLevel, Finding, HostCoverage, Incident, IncidentHost, OomEvent, Report, Severity, Totals,
-    Workload,
+    Verdict, Workload,
 };
 use super::size::{Times, Zone, bytes, grouped, span, uncertainty};
 use crate::time::Timestamp;
+
+/// What standard input is called unless it is given a name.
+const STDIN: &str = "standard input";
 
 /// One host of an incident with the finding and the kill that it names.
 #[derive(Clone, Copy)]
@@ -59,10 +62,11 @@ impl Part<'_> {
         probe.map(|p| clean(p.as_bytes(), 24))
     }
 
-    /// The time of its kill, with no more digits than are sure; `None` where no log tells of a kill.
-    pub(super) fn killed_at(&self, times: &Times) -> Option<String> {
+    /// The time of its kill, with no more digits than are sure, or than an uncertainty of `least` seconds allows; `None`
+    /// where no log tells of a kill.
+    pub(super) fn killed_at(&self, times: &Times, least: f64) -> Option<String> {
         self.event.map(|e| {
-            let sure = e.uncertainty_seconds.unwrap_or(0.0);
+            let sure = e.uncertainty_seconds.unwrap_or(0.0).max(least);
             e.time.map_or("time unknown".to_string(), |t| times.within(t, sure))
         })
     }
@@ -102,6 +106,37 @@ pub(super) fn remedies<'a>(
     all.filter_map(|f| f.remedy.as_deref()).filter(|r| !r.is_empty() && said.insert(*r)).collect()
 }
 
+/// How likely the incident is by accident, in a sentence; `None` where nobody asked.
+pub(super) fn chance(incident: &Incident) -> Option<String> {
+    let chance = incident.chance.as_ref()?;
+    let method = chance.method.as_deref().map(clean_text).unwrap_or_default();
+    Some(match chance.expected_per_year.filter(|n| n.is_finite() && *n >= 0.0) {
+        Some(n) => format!("Kills so close together by accident: {} ({method}).", odd(n)),
+        None => format!("How likely the times fit by accident is {method}."),
+    })
+}
+
+/// A rate a year in words.
+fn odd(n: f64) -> String {
+    if n >= 10.0 {
+        return format!("about {n:.0} such coincidences to be expected in a year");
+    }
+    if n >= 0.1 {
+        return format!("about {n:.1} such coincidences to be expected in a year");
+    }
+    let years = (1.0 / n).round();
+    if years < 1e9 {
+        format!("about one such coincidence to be expected in {} years", hard(&grouped(years as u64)))
+    } else {
+        "less than one such coincidence to be expected in a billion years".to_string()
+    }
+}
+
+/// Text at whose spaces no line is broken: numbers with their units.
+fn hard(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
 /// Findings at `least` or above, the worst first, then in order of time.
 pub(super) fn by_severity(report: &Report, least: Severity) -> Vec<&Finding> {
     let mut all: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= least).collect();
@@ -126,10 +161,10 @@ pub(super) fn watched(host: &HostCoverage, times: &Times) -> String {
         text.push_str(&format!(", captures hold {} to {}", times.short(from), times.short(to)));
     }
     if let Some(drops) = host.drops.filter(|drops| *drops > 0) {
-        text.push_str(&format!(", {} packets dropped while capturing", grouped(drops)));
+        text.push_str(&format!(", {} dropped while capturing", many(drops, "packet", "packets")));
     }
     if host.gaps > 0 {
-        text.push_str(&format!(", {} gaps", grouped(host.gaps)));
+        text.push_str(&format!(", {}", many(host.gaps, "gap", "gaps")));
     }
     if let Some(reason) = &host.reason {
         text.push_str(&format!(" ({})", clean_text(reason)));
@@ -148,6 +183,11 @@ pub(super) fn coverage(report: &Report) -> String {
         if n > 0 {
             text.push_str(&format!(", {} {how}", grouped(n)));
         }
+    }
+    // Under a verdict that names a cause this would puzzle: a trigger may be seen in another host's capture.
+    let caused = |i: &&Incident| i.verdict >= Verdict::Probable && i.hosts.iter().any(|h| h.trigger.is_some());
+    if c.observed == 0 && report.incidents.iter().any(|i| caused(&i)) {
+        text.push_str(" over the whole time before their kills; the triggers were seen all the same");
     }
     text
 }
@@ -178,33 +218,37 @@ pub(super) fn losses(c: &Capture) -> Vec<String> {
         all.push("ends within a packet: it is being written, or was cut".to_string());
     }
     if c.cut_packets > 0 {
-        all.push(format!("{} packets cut by the snaplen", grouped(c.cut_packets)));
+        all.push(format!("{} cut by the snaplen", many(c.cut_packets, "packet", "packets")));
     }
     let drops = c.interfaces.iter().filter_map(|i| i.drops).fold(0u64, u64::saturating_add);
     if drops > 0 {
-        all.push(format!("{} packets dropped while capturing", grouped(drops)));
+        all.push(format!("{} dropped while capturing", many(drops, "packet", "packets")));
     }
     all
 }
 
 /// What was read and what was lost on the way, with its figures.
 pub(super) fn totals(t: &Totals) -> Vec<String> {
-    let mut parts =
-        vec![format!("{} packets", grouped(t.packets)), bytes(t.bytes), format!("{} flows", grouped(t.flows))];
-    for (n, what) in [
-        (t.gaps, "gaps"),
-        (t.evicted_flows, "flows evicted"),
-        (t.evicted_bytes, "bytes evicted"),
-        (t.bad_checksums, "bad checksums"),
-        (t.overlap_conflicts, "overlaps with different bytes"),
-        (t.duplicates, "duplicates"),
-        (t.unread, "unread"),
+    let mut parts = vec![many(t.packets, "packet", "packets"), bytes(t.bytes), many(t.flows, "flow", "flows")];
+    for (n, one, several) in [
+        (t.gaps, "gap", "gaps"),
+        (t.evicted_flows, "flow evicted", "flows evicted"),
+        (t.evicted_bytes, "byte evicted", "bytes evicted"),
+        (t.bad_checksums, "bad checksum", "bad checksums"),
+        (t.overlap_conflicts, "overlap with different bytes", "overlaps with different bytes"),
+        (t.duplicates, "duplicate", "duplicates"),
+        (t.unread, "unread", "unread"),
     ] {
         if n > 0 {
-            parts.push(format!("{} {what}", grouped(n)));
+            parts.push(many(n, one, several));
         }
     }
     parts
+}
+
+/// `1 packet`, `1 652 packets`.
+pub(super) fn many(n: u64, one: &str, several: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { several })
 }
 
 /// Kills that no incident holds.
@@ -212,6 +256,11 @@ pub(super) fn lone_kills(report: &Report) -> Vec<&OomEvent> {
     let told: HashSet<&str> =
         report.incidents.iter().flat_map(|i| &i.hosts).filter_map(|h| h.oom_event.as_deref()).collect();
     report.oom_events.iter().filter(|e| !told.contains(e.id.as_str())).collect()
+}
+
+/// Whether a capture can be opened again by its name; what came through standard input cannot.
+pub(super) fn is_file(capture: &str) -> bool {
+    ![STDIN, "-"].contains(&capture)
 }
 
 /// With a capital letter at its beginning.

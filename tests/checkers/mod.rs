@@ -3,8 +3,14 @@
 
 #![allow(dead_code)]
 
+#[path = "../common/skip.rs"]
+mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+#[allow(unused_imports)]
+pub(crate) use skip::skipped;
 
 /// The project's folder.
 pub(crate) fn root() -> &'static Path {
@@ -21,14 +27,6 @@ pub(crate) fn tool(name: &str) -> Option<PathBuf> {
         skipped(&format!("{name} is not installed (tools/setup.sh test)"));
     }
     found
-}
-
-/// Says on standard error that a comparison was left out.
-pub(crate) fn skipped(why: &str) {
-    #[allow(clippy::print_stderr)]
-    {
-        eprintln!("SKIPPED: {why}");
-    }
 }
 
 /// Whether this process is root.

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)]
 
+mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -10,6 +12,8 @@ use std::sync::OnceLock;
 use assert_cmd::cargo::CommandCargoExt;
 use jsonschema::Validator;
 use serde_json::Value;
+#[allow(unused_imports)]
+pub(crate) use skip::skipped;
 
 /// The logs of the incident and what names and dates them; without the first word the logs stand as paths.
 pub(crate) const LOGS: [&str; 6] =
@@ -30,7 +34,10 @@ pub(crate) fn data(name: &str) -> PathBuf {
 /// The binary, in `testdata/`, in a fixed environment.
 pub(crate) fn command() -> Command {
     let mut command = Command::cargo_bin("rdzvscope").unwrap();
-    command.current_dir(data("")).env("LC_ALL", "C.UTF-8").env("TZ", "Asia/Shanghai").env_remove("NO_COLOR");
+    command.current_dir(data("")).env("LC_ALL", "C.UTF-8").env("TZ", "Asia/Shanghai");
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "PAGER"] {
+        command.env_remove(name);
+    }
     command
 }
 
@@ -74,9 +81,9 @@ pub(crate) fn analyze(arguments: &[impl AsRef<std::ffi::OsStr>]) -> Run {
     checked(command().arg("analyze").args(arguments).args(["--format", "json"]).output().unwrap())
 }
 
-/// `analyze ARGS`: status and table.
+/// `analyze ARGS -v`: status and the long table.
 pub(crate) fn table(arguments: &[impl AsRef<std::ffi::OsStr>]) -> (i32, String) {
-    let output = command().arg("analyze").args(arguments).output().unwrap();
+    let output = command().args(["analyze", "-v"]).args(arguments).output().unwrap();
     (output.status.code().expect("no signal"), String::from_utf8(output.stdout).unwrap())
 }
 

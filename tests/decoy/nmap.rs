@@ -8,14 +8,13 @@ use std::process::Command;
 use rdzvscope::api::decoy::Entry;
 use rdzvscope::api::prescan::{Fleet, Host, Plan, ProbeFile, Profile, nccl, pytorch};
 
-use super::Stage;
+use super::{Stage, skipped};
 
 /// nmap and a quick copy of its probes; says why not.
-#[allow(clippy::print_stderr)]
 pub(super) fn quick(directory: &Path) -> Option<PathBuf> {
     let there = Command::new("nmap").arg("--version").output().is_ok_and(|o| o.status.success());
     let Some(file) = ProbeFile::installed().filter(|_| there) else {
-        eprintln!("SKIPPED: nmap is not installed");
+        skipped("nmap is not installed");
         return None;
     };
     let text = std::fs::read(file).unwrap();

@@ -12,12 +12,11 @@ use super::crowd::{lines, peak, start};
 use super::nmap::{predicted, quick};
 
 /// Whether nmap may make packets of its own here; says why not.
-#[allow(clippy::print_stderr)]
 fn privileged() -> bool {
     let output = Command::new("nmap").args(["-sS", "-n", "-Pn", "-p", "1", "127.0.0.1"]).output();
     let may = output.is_ok_and(|o| o.status.success());
     if !may {
-        eprintln!("SKIPPED: nmap -sS is for root alone, or nmap is not installed");
+        super::skipped("nmap -sS is for root alone, or nmap is not installed");
     }
     may
 }

@@ -4,23 +4,8 @@ use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::{Stage, answer, exactly, hex, load, send, unhex};
-
-const LIST_KEYS: u8 = 0x11;
-
-/// The names in an answer to LIST_KEYS; servers send them in the order of a hash table.
-fn sorted(answer: &[u8]) -> Vec<Vec<u8>> {
-    let count = u64::from_le_bytes(answer[..8].try_into().unwrap());
-    let mut rest = &answer[8..];
-    let mut names = Vec::new();
-    for _ in 0..count {
-        let length = u64::from_le_bytes(rest[..8].try_into().unwrap()) as usize;
-        names.push(rest[8..8 + length].to_vec());
-        rest = &rest[8 + length..];
-    }
-    names.sort();
-    names
-}
+use super::recorded::{LIST_KEYS, had_joined, hex, load, sorted_names, unhex};
+use super::{Stage, answer, exactly, send};
 
 #[test]
 fn every_recorded_client_gets_the_bytes_of_the_real_server() {
@@ -28,8 +13,7 @@ fn every_recorded_client_gets_the_bytes_of_the_real_server() {
     let mut bytes = 0;
     assert_eq!(traces.as_object().unwrap().len(), 20);
     for (name, trace) in traces.as_object().unwrap() {
-        // In the oldest traces another worker has joined before: the client's ADD of `init/` is answered 2.
-        let joined = ["1.4.0", "1.7.0", "1.9.0"].contains(&name.split_once('/').unwrap().0);
+        let joined = had_joined(name.split_once('/').unwrap().0);
         let stage = Stage::new(&format!("tcpstore:{name}"), !joined);
         let mut clients: BTreeMap<&str, TcpStream> = BTreeMap::new();
         let mut listing = false;
@@ -51,7 +35,7 @@ fn every_recorded_client_gets_the_bytes_of_the_real_server() {
                 ("s", "DATA") => {
                     let got = exactly(clients.get_mut(number).unwrap(), data.len());
                     if std::mem::take(&mut listing) {
-                        assert_eq!(sorted(&got), sorted(&data), "{name}");
+                        assert_eq!(sorted_names(&got), sorted_names(&data), "{name}");
                     } else {
                         assert_eq!(hex(&got), hex(&data), "{name} {who}");
                     }

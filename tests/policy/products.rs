@@ -91,7 +91,6 @@ fn nft_takes_the_table() {
 }
 
 /// Runs Python on a text; `None` where the interpreter or the module is missing.
-#[allow(clippy::print_stderr)]
 fn python(code: &str, argument: &str) -> Option<String> {
     let mut missing = String::new();
     // The one of the distribution has the modules that the distribution installed.
@@ -104,7 +103,7 @@ fn python(code: &str, argument: &str) -> Option<String> {
         assert!(ok, "{said}");
         return Some(said.trim().to_owned());
     }
-    eprintln!("SKIPPED: {missing}");
+    super::skip::skipped(&missing);
     None
 }
 

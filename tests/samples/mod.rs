@@ -207,6 +207,7 @@ pub(crate) fn incident() -> Report {
                     format!("port 29500 was found closed {:.1} s after the kill", 2.7),
                 ],
                 coverage: CoverageLevel::Observed,
+                ..IncidentHost::default()
             })
             .collect(),
         source: Some(IncidentSource {

@@ -4,24 +4,8 @@ use std::collections::BTreeMap;
 
 use rdzvscope::api::protocol::tcpstore::server::{Action, ConnectionId, Store, hang_up, open, step};
 
-use super::{hex, load, server, unhex};
-
-const LIST_KEYS: u8 = 0x11;
-
-/// The names in a LIST_KEYS answer, sorted: servers send them in the order of a hash table.
-fn sorted(answer: &[u8]) -> Vec<Vec<u8>> {
-    let count = u64::from_le_bytes(answer[..8].try_into().unwrap());
-    let mut rest = &answer[8..];
-    let mut names = Vec::new();
-    for _ in 0..count {
-        let length = u64::from_le_bytes(rest[..8].try_into().unwrap()) as usize;
-        names.push(rest[8..8 + length].to_vec());
-        rest = &rest[8 + length..];
-    }
-    assert!(rest.is_empty());
-    names.sort();
-    names
-}
+use super::recorded::{LIST_KEYS, had_joined, hex, load, sorted_names, unhex};
+use super::server;
 
 #[test]
 fn every_reply_of_every_conversation() {
@@ -30,9 +14,7 @@ fn every_reply_of_every_conversation() {
     for (name, trace) in traces.as_object().unwrap() {
         let (version, backend) = name.split_once('/').unwrap();
         let server = server(version, backend);
-        // In the oldest traces another worker has joined before: the client's ADD of `init/` is answered 2.
-        let joined = ["1.4.0", "1.7.0", "1.9.0"].contains(&version);
-        let mut store = if joined { Store::with_init() } else { Store::default() };
+        let mut store = if had_joined(version) { Store::with_init() } else { Store::default() };
         let mut expected: BTreeMap<ConnectionId, Vec<u8>> = BTreeMap::new();
         let mut received: BTreeMap<ConnectionId, Vec<u8>> = BTreeMap::new();
         let (mut closes, mut closed) = (0, 0);
@@ -50,7 +32,7 @@ fn every_reply_of_every_conversation() {
                     let actions = step(&server, &mut store, id, &bytes);
                     if bytes == [LIST_KEYS] {
                         let Action::Reply { bytes, .. } = &actions[0] else { panic!("{name}: {actions:?}") };
-                        listing = Some(sorted(bytes));
+                        listing = Some(sorted_names(bytes));
                         continue;
                     }
                     actions
@@ -58,7 +40,7 @@ fn every_reply_of_every_conversation() {
                 ("c", "CLOSE") => hang_up(&server, &mut store, id),
                 ("s", "DATA") => {
                     match listing.take() {
-                        Some(names) => assert_eq!(names, sorted(&bytes), "{name}"),
+                        Some(names) => assert_eq!(names, sorted_names(&bytes), "{name}"),
                         None => expected.entry(id).or_default().extend(bytes),
                     }
                     continue;

@@ -84,10 +84,7 @@ fn is_sound(bytes: &[u8], at: usize) -> bool {
 mod tests {
     use super::super::test_support::truth;
     use super::*;
-
-    fn unhex(text: &str) -> Vec<u8> {
-        (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
-    }
+    use crate::test_bytes::unhex;
 
     #[test]
     fn recorded_ids_name_their_roots() {

@@ -1,6 +1,7 @@
 //! Names against recorded greetings and probes.
 
 use super::*;
+use crate::test_bytes::unhex;
 
 fn named(bytes: &[u8]) -> (&'static str, String) {
     let stray = identify(bytes, bytes.len() as u64);
@@ -12,10 +13,6 @@ struct Greeting {
     name: String,
     length: u64,
     first_bytes: String,
-}
-
-fn unhex(hex: &str) -> Vec<u8> {
-    (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect()
 }
 
 /// Words of a greeting's description, and the protocol that they stand for; the first that fits counts.

@@ -1,5 +1,6 @@
 //! Shared by the tests of this room: recorded streams, and a reader of captures just good enough for them.
 
+pub(crate) use crate::test_bytes::unhex;
 use std::collections::BTreeMap;
 
 use super::{Connection, DecodeOptions, Dialect, Direction, Event};
@@ -13,11 +14,6 @@ pub(crate) struct Piece {
     pub(crate) time: Timestamp,
     pub(crate) packet: u64,
     pub(crate) bytes: Vec<u8>,
-}
-
-pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    digits.chunks(2).map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap()).collect()
 }
 
 pub(crate) fn data(name: &str) -> Vec<u8> {

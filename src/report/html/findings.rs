@@ -44,7 +44,7 @@ fn table(h: &mut Html, report: &Report, findings: &[&Finding], times: &Times) {
         h.raw("</td>");
         let key = f.time.map_or(0, |t| t.0).to_string();
         h.open("td", &[("class", "when"), ("data-sort", &key)]).text(&f.time.map_or("–".into(), |t| times.short(t)));
-        h.leaf("small", &[], &place(report, f).unwrap_or_default()).raw("</td>");
+        h.leaf("small", &[], &place(report, f, super::NAME).unwrap_or_default()).raw("</td>");
         h.raw("<td class=\"when\">").text(&f.source.as_ref().map_or("–".into(), |s| endpoint(&s.address, s.port)));
         let target = f.target.as_ref().map_or("–".into(), |t| endpoint(&t.address, t.port));
         let host = f.target.as_ref().and_then(|t| t.host.as_deref()).map_or(String::new(), |n| format!(" {n}"));

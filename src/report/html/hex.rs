@@ -3,8 +3,8 @@
 use super::markup::Html;
 use crate::report::model::{Finding, Incident, Report, Severity};
 use crate::report::size::{Times, grouped};
-use crate::report::table::{claim, decoded, dialect_words, effect, endpoint, quoted};
-use crate::report::view::triggers;
+use crate::report::table::{claim, decoded, dialect_words, effect, effect_that_holds, endpoint, quoted};
+use crate::report::view::{self, triggers};
 
 /// Frames shown.
 const FRAMES: usize = 24;
@@ -89,7 +89,7 @@ fn frame(h: &mut Html, f: &Finding, times: &Times) {
     }
     match &f.effect {
         Some(e) => {
-            h.leaf("li", &[], &effect(e));
+            h.leaf("li", &[], &effect_that_holds(f, e));
         }
         None => {
             for e in f.effects.iter().take(8) {
@@ -98,7 +98,7 @@ fn frame(h: &mut Html, f: &Finding, times: &Times) {
         }
     }
     h.raw("</ul>");
-    if let (Some(capture), Some(packet)) = (f.capture.as_deref().filter(|c| *c != "-"), f.packet) {
+    if let (Some(capture), Some(packet)) = (f.capture.as_deref().filter(|c| view::is_file(c)), f.packet) {
         let command = format!("tshark -r {} -Y frame.number=={packet} -x", quoted(capture));
         h.raw("<pre class=\"command\">").text(&command).raw("</pre>");
     }

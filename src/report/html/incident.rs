@@ -69,7 +69,7 @@ fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
             h.text(&f.time.map_or(String::new(), |t| times.short(t)));
             let link = format!("#f-{}", f.id);
             h.raw("<small>").open("a", &[("href", &link)]);
-            h.text(&place(report, f).unwrap_or_default()).raw("</a>");
+            h.text(&place(report, f, super::NAME).unwrap_or_default()).raw("</a>");
             h.raw("</small>").leaf("small", &[], &part.probe().unwrap_or_default());
         }
         None => {
@@ -82,7 +82,7 @@ fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
     h.open("td", &[("class", "when"), ("data-sort", &key)]);
     match event {
         Some(e) => {
-            h.text(&part.killed_at(times).unwrap_or_default());
+            h.text(&part.killed_at(times, 0.0).unwrap_or_default());
             let process = e.process.as_deref().unwrap_or("process unknown");
             let pid = e.pid.map_or(String::new(), |p| format!(" pid {p}"));
             h.leaf("small", &[], &format!("{process}{pid}"));
@@ -171,20 +171,9 @@ fn survivors(h: &mut Html, incident: &Incident) {
 }
 
 fn odds(h: &mut Html, incident: &Incident) {
-    h.raw("<h3>Could the times fit by accident?</h3><p>");
-    match incident.chance.as_ref() {
-        Some(c) => {
-            let method = c.method.as_deref().unwrap_or_default();
-            h.text(&match c.expected_per_year {
-                Some(n) => format!("Kills so close together are to be expected {n:.2e} times a year ({method})."),
-                None => format!("How likely that is, is {method}."),
-            });
-        }
-        None => {
-            h.text("Not estimated.");
-        }
+    if let Some(text) = view::chance(incident) {
+        h.raw("<h3>Could the times fit by accident?</h3>").leaf("p", &[], &text).line();
     }
-    h.raw("</p>\n");
     if !incident.settled_by.is_empty() {
         h.raw("<h3>Would settle it</h3><ul>");
         for flag in incident.settled_by.iter().take(40) {

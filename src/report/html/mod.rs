@@ -32,6 +32,8 @@ fn policy() -> String {
 
 /// Incidents that get pictures and tables; the others are named.
 const INCIDENTS: usize = 12;
+/// Columns of a file's name; the page wraps it.
+const NAME: usize = 200;
 
 /// Writes [`render`]'s text.
 ///

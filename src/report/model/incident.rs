@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, CoverageLevel, Finding, IncidentKind, OomKind, Scope, Verdict, WorkloadKind};
+use super::{Cause, CoverageLevel, Finding, IncidentKind, OomKind, Scope, Sighting, Verdict, WorkloadKind};
 use crate::time::Timestamp;
 
 /// One kill on one host, from however many logs.
@@ -112,6 +112,24 @@ pub struct IncidentHost {
     pub reasons: Vec<String>,
     /// How much of the time before was watched.
     pub coverage: CoverageLevel,
+    /// Where its trigger stands, so that nobody has to look it up in `findings`.
+    #[serde(default)]
+    pub trigger_packet: Option<Sighting>,
+    /// The bytes that its trigger declares.
+    #[serde(default)]
+    pub declared_bytes: Option<u64>,
+    /// The memory cgroup whose limit was reached.
+    #[serde(default)]
+    pub cgroup: Option<CgroupLimit>,
+}
+
+/// A memory cgroup, and the limit that was reached.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct CgroupLimit {
+    /// Its path.
+    pub name: String,
+    /// Its limit, where a log tells it.
+    pub limit_bytes: Option<u64>,
 }
 
 /// Where an incident's triggers came from.

@@ -16,7 +16,9 @@ pub use crate::vocabulary::{
     SignKind, Verdict, WorkloadKind,
 };
 pub use finding::{Declared, Effect, Finding, OuterHeader, Sender, Sighting, Stray, Target};
-pub use incident::{Chance, Incident, IncidentHost, IncidentSource, LogLine, OomEvent, Survivor, Workload};
+pub use incident::{
+    CgroupLimit, Chance, Incident, IncidentHost, IncidentSource, LogLine, OomEvent, Survivor, Workload,
+};
 pub use input::{Capture, Coverage, HostCoverage, Input, Interface, Tool, Totals};
 pub use listener::{
     Clock, Communicator, Honours, Job, Listener, Moment, Participant, RankAddress, Scan, ScanSource, SignOfLife,

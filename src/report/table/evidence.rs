@@ -38,9 +38,7 @@ pub(super) fn findings(page: &mut Page, report: &Report) {
         };
         page.table(header, &rows, true);
         let hidden = groups.len().saturating_sub(rows.len());
-        if hidden > 0 {
-            page.paragraph(&format!("and {} (-v shows them)", count(hidden, "more row", "more rows")));
-        }
+        page.rest(hidden, "more row", "more rows", 0);
     }
     for level in [Severity::Notice, Severity::Info].into_iter().filter(|level| *level < least) {
         below(page, report, level);
@@ -65,7 +63,7 @@ fn below(page: &mut Page, report: &Report, level: Severity) {
         parts.push(format!("{} more rules", rules.len() - 8));
     }
     let (one, many) = if level == Severity::Notice { ("notice", "notices") } else { ("info", "infos") };
-    page.hang(&format!("{}: {}; -v shows them", count(total, one, many), parts.join(", ")), 0, 2);
+    page.hang(&format!("{}: {}; {}", count(total, one, many), parts.join(", "), page.shows()), 0, 2);
 }
 
 fn grouped(report: &Report, least: Severity) -> Vec<Group<'_>> {
@@ -120,7 +118,7 @@ fn row(page: &Page, report: &Report, group: &Group<'_>) -> Vec<String> {
         }
     }
     from.extend(targets);
-    let mut places: Vec<String> = all().take(SPELLED).filter_map(|f| place(report, f)).collect();
+    let mut places: Vec<String> = all().take(SPELLED).filter_map(|f| place(report, f, page.name_width())).collect();
     if group.others.len() >= SPELLED {
         places.push(format!("and {} more", size::grouped((group.others.len() + 1 - SPELLED) as u64)));
     }
@@ -164,7 +162,19 @@ pub(in crate::report) fn claim(finding: &Finding) -> String {
 
 /// What a server does: `a server of dialect B, poll backend, allocates 0.96 TB, 0.876 TiB, resident; no other client is served meanwhile`.
 pub(in crate::report) fn effect(effect: &crate::report::model::Effect) -> String {
+    effect_on(None, effect)
+}
+
+/// The effect that holds on the target of a finding, whose dialect may be open.
+pub(in crate::report) fn effect_that_holds(finding: &Finding, effect: &crate::report::model::Effect) -> String {
+    effect_on(Some(finding).filter(|f| f.dialect.is_none() && f.dialect_candidates.len() > 1), effect)
+}
+
+fn effect_on(open: Option<&Finding>, effect: &crate::report::model::Effect) -> String {
     let mut text = match &effect.dialect {
+        Some(dialect) if open.is_some() => {
+            format!("the server, its dialect open, as {} reads it,", dialect_words(dialect))
+        }
         Some(dialect) => format!("a server of dialect {}", dialect_words(dialect)),
         None => "the server".to_string(),
     };
@@ -207,22 +217,22 @@ pub(in crate::report) fn endpoint(address: &str, port: Option<u16>) -> String {
     }
 }
 
-/// The capture's short name and the packet: `node-a.pcap #411`.
-pub(in crate::report) fn place(report: &Report, finding: &Finding) -> Option<String> {
-    finding.capture.as_deref().map(|capture| place_of(report, capture, finding.packet))
+/// The capture's short name and the packet: `node-a.pcap #411`. A name of more than `most` columns is cut in the middle.
+pub(in crate::report) fn place(report: &Report, finding: &Finding, most: usize) -> Option<String> {
+    finding.capture.as_deref().map(|capture| place_of(report, capture, finding.packet, most))
 }
 
 /// The same of any capture and packet.
-pub(in crate::report) fn place_of(report: &Report, capture: &str, packet: Option<u64>) -> String {
-    let name = short_path(report, capture);
+pub(in crate::report) fn place_of(report: &Report, capture: &str, packet: Option<u64>, most: usize) -> String {
+    let name = short_path(report, capture, most);
     match packet {
         Some(packet) => format!("{name} #{packet}"),
         None => name,
     }
 }
 
-/// The end of a path that tells it from the report's other captures, at most 24 columns, cut in the middle.
-fn short_path(report: &Report, path: &str) -> String {
+/// The end of a path that tells it from the report's other captures, at most `most` columns, cut in the middle.
+fn short_path(report: &Report, path: &str, most: usize) -> String {
     let last = |depth: usize| {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         parts.get(parts.len().saturating_sub(depth)..).unwrap_or_default().join("/")
@@ -232,10 +242,11 @@ fn short_path(report: &Report, path: &str) -> String {
     let tail = last(1);
     let name = if same(&tail) > 1 { last(2) } else { tail };
     let name = clean(name.as_bytes(), 400);
-    if columns(&name) <= 24 {
+    if columns(&name) <= most {
         return name;
     }
+    let half = most / 2;
     let chars: Vec<char> = name.chars().collect();
-    let end: String = chars.iter().skip(chars.len().saturating_sub(12)).collect();
-    format!("{}{end}", clean(name.as_bytes(), 12))
+    let end: String = chars.iter().skip(chars.len().saturating_sub(half)).collect();
+    format!("{}{end}", clean(name.as_bytes(), half))
 }

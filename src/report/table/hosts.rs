@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::page::{Page, count, hard, t, verdict};
+use super::page::{Page, hard, t, verdict};
 use super::verdict::headline;
 use crate::report::escape::clean;
 use crate::report::model::{
@@ -50,7 +50,11 @@ fn row(page: &Page, report: &Report, kind: IncidentKind, part: &Part<'_>) -> Vec
         .map_or("-".to_string(), |(lag, sure)| hard(&lag) + &sure.map_or(String::new(), |u| format!("\n{}", hard(&u))));
     let trigger = part.trigger.map_or("none found".to_string(), |f| {
         let time = f.time.map(|time| hard(&page.times.short(time)));
-        [time, super::evidence::place(report, f), part.probe()].into_iter().flatten().collect::<Vec<_>>().join("\n")
+        [time, super::evidence::place(report, f, page.name_width()), part.probe()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("\n")
     });
     let declared = declared_cell(part.trigger, part.event);
     let kill = kill_cell(page, kind, part);
@@ -102,7 +106,7 @@ fn compared(vm: u64, claim: u64) -> String {
 }
 
 fn kill_cell(page: &Page, kind: IncidentKind, part: &Part<'_>) -> String {
-    let mut lines: Vec<String> = part.killed_at(&page.times).iter().map(|time| hard(time)).collect();
+    let mut lines: Vec<String> = part.killed_at(&page.times, 0.0).iter().map(|time| hard(time)).collect();
     if let Some(event) = part.event {
         lines.extend(event.uncertainty_seconds.and_then(notable).map(|u| hard(&u)));
         let process = event.process.as_deref().map(|p| clean(p.as_bytes(), 16));
@@ -145,10 +149,7 @@ fn reasons(page: &mut Page, incident: &Incident) {
             page.bullet(2, &t(reason));
         }
     }
-    let hidden = groups.len().saturating_sub(page.at_most(REASONED));
-    if hidden > 0 {
-        page.hang(&format!("and {} (-v shows them)", count(hidden, "more host", "more hosts")), 2, 4);
-    }
+    page.rest(groups.len().saturating_sub(page.at_most(REASONED)), "more host", "more hosts", 2);
 }
 
 /// Names, the first dozen of them.
@@ -199,10 +200,7 @@ fn survivors(page: &mut Page, incident: &Incident) {
         let address = address.map_or(String::new(), |a| format!(" ({})", clean(a.as_bytes(), 45)));
         page.bullet(1, &format!("{}{address}: {}", clean(survivor.host.as_bytes(), 60), t(&survivor.reason)));
     }
-    let hidden = incident.survivors.len().saturating_sub(page.at_most(20));
-    if hidden > 0 {
-        page.hang(&format!("and {} (-v shows them)", count(hidden, "more host", "more hosts")), 2, 4);
-    }
+    page.rest(incident.survivors.len().saturating_sub(page.at_most(20)), "more host", "more hosts", 2);
 }
 
 fn odds(page: &mut Page, incident: &Incident) {
@@ -210,32 +208,9 @@ fn odds(page: &mut Page, incident: &Incident) {
         return;
     }
     page.gap();
-    if let Some(chance) = &incident.chance {
-        let method = chance.method.as_deref().map(t).unwrap_or_default();
-        let text = match chance.expected_per_year.filter(|n| n.is_finite() && *n >= 0.0) {
-            Some(n) => format!("Kills so close together by accident: {} ({method}).", odd(n)),
-            None => format!("How likely the times fit by accident is {method}."),
-        };
-        page.hang(&text, 0, 2);
-    }
+    page.hang(&view::chance(incident).unwrap_or_default(), 0, 2);
     for flag in &incident.settled_by {
         page.hang(&format!("Would settle it: {}", t(flag)), 0, 2);
-    }
-}
-
-/// A rate a year in words.
-fn odd(n: f64) -> String {
-    if n >= 10.0 {
-        return format!("about {n:.0} such coincidences to be expected in a year");
-    }
-    if n >= 0.1 {
-        return format!("about {n:.1} such coincidences to be expected in a year");
-    }
-    let years = (1.0 / n).round();
-    if years < 1e9 {
-        format!("about one such coincidence to be expected in {} years", hard(&size::grouped(years as u64)))
-    } else {
-        "less than one such coincidence to be expected in a billion years".to_string()
     }
 }
 
@@ -250,8 +225,5 @@ pub(super) fn remedies(page: &mut Page, report: &Report) {
     for remedy in remedies.iter().take(page.at_most(6)) {
         page.bullet(1, &t(remedy));
     }
-    let hidden = remedies.len().saturating_sub(page.at_most(6));
-    if hidden > 0 {
-        page.hang(&format!("and {hidden} more (-v shows them)"), 2, 4);
-    }
+    page.rest(remedies.len().saturating_sub(page.at_most(6)), "more", "more", 2);
 }

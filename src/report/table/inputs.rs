@@ -15,6 +15,20 @@ const MESSAGES: usize = 40;
 pub(super) fn inputs(page: &mut Page, report: &Report) {
     page.heading("Inputs");
     page.hang(&read(report), 0, 2);
+    let (errors, warnings) = messages(report);
+    errors.show(page, &ink(Ink::Red, "error"));
+    warnings.show(page, &ink(Ink::Yellow, "warning"));
+    totals(page, &report.totals);
+    let tool = &report.tool;
+    if !tool.name.is_empty() {
+        let commit = tool.commit.as_deref().map_or(String::new(), |c| format!(" ({})", clean(c.as_bytes(), 16)));
+        let models = clean(tool.model_version.as_bytes(), 40);
+        page.hang(&format!("{} {}{commit}, server models {models}", t(&tool.name), t(&tool.version)), 0, 2);
+    }
+}
+
+/// What went wrong with inputs, and what is odd about them.
+fn messages(report: &Report) -> (Messages, Messages) {
     let mut errors = Messages::default();
     let mut warnings = Messages::default();
     for input in &report.inputs {
@@ -25,7 +39,7 @@ pub(super) fn inputs(page: &mut Page, report: &Report) {
             warnings.add(warning.clone(), &input.path);
         }
         if let Some(lines) = input.not_understood.filter(|lines| *lines > 0) {
-            warnings.add(format!("{} lines not understood", size::grouped(lines)), &input.path);
+            warnings.add(format!("{} not understood", view::many(lines, "line", "lines")), &input.path);
         }
     }
     for capture in &report.captures {
@@ -37,15 +51,16 @@ pub(super) fn inputs(page: &mut Page, report: &Report) {
         }
         view::losses(capture).into_iter().for_each(|text| warnings.add(text, &capture.path));
     }
-    errors.show(page, &ink(Ink::Red, "error"));
-    warnings.show(page, &ink(Ink::Yellow, "warning"));
-    totals(page, &report.totals);
-    let tool = &report.tool;
-    if !tool.name.is_empty() {
-        let commit = tool.commit.as_deref().map_or(String::new(), |c| format!(" ({})", clean(c.as_bytes(), 16)));
-        let models = clean(tool.model_version.as_bytes(), 40);
-        page.hang(&format!("{} {}{commit}, server models {models}", t(&tool.name), t(&tool.version)), 0, 2);
-    }
+    (errors, warnings)
+}
+
+/// What is odd about inputs, each thing once with the first path that it holds for.
+pub(super) fn warnings(report: &Report) -> Vec<String> {
+    let said = |(text, paths): (String, BTreeSet<String>)| {
+        let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+        format!("{}{more}: {}", t(paths.first().map_or("", String::as_str)), t(&text))
+    };
+    messages(report).1.by_text.into_iter().map(said).collect()
 }
 
 fn read(report: &Report) -> String {
@@ -88,7 +103,7 @@ impl Messages {
         let hidden = self.by_text.len().saturating_sub(page.at_most(MESSAGES));
         if hidden > 0 {
             let more = format!("different {}", if hidden == 1 { "one" } else { "ones" });
-            page.bullet(1, &format!("{label}: and {hidden} more {more} (-v shows them)"));
+            page.bullet(1, &format!("{label}: and {hidden} more {more} ({})", page.shows()));
         }
     }
 }

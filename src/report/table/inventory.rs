@@ -196,8 +196,5 @@ pub(super) fn groups(page: &mut Page, report: &Report) {
 }
 
 fn rest(page: &mut Page, all: usize, shown: usize) {
-    let hidden = all.saturating_sub(shown);
-    if hidden > 0 {
-        page.paragraph(&format!("and {} more (-v shows them)", hard(&size::grouped(hidden as u64))));
-    }
+    page.rest(all.saturating_sub(shown), "more", "more", 0);
 }

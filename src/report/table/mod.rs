@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a clock, a terminal or an environment: the caller decides on width, charset, colour and zone.
 
+mod brief;
 mod evidence;
 mod hosts;
 mod inputs;
@@ -10,9 +11,8 @@ mod page;
 mod proof;
 mod verdict;
 
-use std::io::{self, Write};
-
-pub(super) use evidence::{claim, dialect_words, effect, endpoint, place, place_of};
+pub use brief::{LINES, brief};
+pub(super) use evidence::{claim, dialect_words, effect, effect_that_holds, endpoint, place, place_of};
 pub(super) use page::count;
 pub(super) use proof::{decoded, quoted};
 pub use verdict::headline;
@@ -25,7 +25,7 @@ use page::Page;
 /// How the report is to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Style {
-    /// Columns; held between 80 and 100.
+    /// Columns; held between 60 and 200.
     pub width: usize,
     /// Whether borders and text may use more than ASCII.
     pub unicode: bool,
@@ -47,7 +47,15 @@ impl Default for Style {
 ///
 /// Without colour it holds no control character but the newline, whatever the report holds.
 pub fn render(report: &Report, style: &Style) -> String {
-    let mut page = Page::new(report, style);
+    long(report, Page::new(report, style))
+}
+
+/// The same for a page on which `flag` shows what is only counted.
+pub fn render_with(report: &Report, style: &Style, flag: &'static str) -> String {
+    long(report, Page::new(report, style).with_flag(flag))
+}
+
+fn long(report: &Report, mut page: Page) -> String {
     verdict::lead(&mut page, report);
     for (at, incident) in verdict::by_weight(report).into_iter().enumerate() {
         hosts::incident(&mut page, report, incident, at);
@@ -61,12 +69,4 @@ pub fn render(report: &Report, style: &Style) -> String {
     inventory::groups(&mut page, report);
     inputs::inputs(&mut page, report);
     page.finish()
-}
-
-/// Writes [`render`]'s text.
-///
-/// # Errors
-/// Whatever `out` fails with; a broken pipe is the caller's to forgive.
-pub fn write_table(report: &Report, style: &Style, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(render(report, style).as_bytes())
 }

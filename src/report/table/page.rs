@@ -9,9 +9,9 @@ use comfy_table::{ContentArrangement, Table, presets};
 use unicode_width::UnicodeWidthChar;
 
 use super::Style;
-use crate::report::escape::{clean_text, columns, is_unsafe, visible};
+use crate::report::escape::{clean_text, columns as columns_of, is_unsafe, visible};
 use crate::report::model::{Report, Severity, Verdict};
-use crate::report::size::Times;
+use crate::report::size::{Times, Zone};
 use crate::report::view;
 
 /// A space at which no line is broken, until the page is finished.
@@ -94,14 +94,86 @@ pub(super) struct Page {
     lines: Vec<String>,
     width: usize,
     style: Style,
+    /// The flag that shows what is left out.
+    flag: &'static str,
     /// How instants are shown.
     pub(super) times: Times,
+}
+
+/// A column of a list without borders.
+pub(super) struct Column {
+    pub(super) head: &'static str,
+    /// The lightest columns go first where the page is too narrow for all.
+    pub(super) weight: u8,
+    pub(super) cells: Vec<String>,
 }
 
 impl Page {
     pub(super) fn new(report: &Report, style: &Style) -> Self {
         let times = view::times(report, style.zone);
-        Page { lines: Vec::new(), width: style.width.clamp(80, 100), style: *style, times }
+        Page { lines: Vec::new(), width: style.width.clamp(60, 200), style: *style, flag: "-v", times }
+    }
+
+    /// The same page, on which `flag` is named as what shows more.
+    pub(super) fn with_flag(self, flag: &'static str) -> Self {
+        Page { flag, ..self }
+    }
+
+    /// Lines so far.
+    pub(super) fn height(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Columns that the name of a file gets before it is cut in the middle.
+    pub(super) fn name_width(&self) -> usize {
+        (self.width / 4).max(24)
+    }
+
+    /// In which zone times are shown, in words.
+    pub(super) fn zone(&self) -> String {
+        match self.times.zone {
+            Zone::Utc => "UTC".to_string(),
+            Zone::Local => "in the local zone".to_string(),
+            Zone::Fixed(offset) => format!("at UTC{offset}"),
+        }
+    }
+
+    /// `-v shows them`.
+    pub(super) fn shows(&self) -> String {
+        format!("{} shows them", self.flag)
+    }
+
+    /// Says that `hidden` entries of a list are left out; nothing where there are none.
+    pub(super) fn rest(&mut self, hidden: usize, one: &str, many: &str, indent: usize) {
+        if hidden > 0 {
+            let text = format!("and {} ({})", count(hidden, one, many), self.shows());
+            self.hang(&text, indent, indent + usize::from(indent > 0) * 2);
+        }
+    }
+
+    /// A list in aligned columns, a line an entry. Columns that are empty, and the lightest of those that do not fit
+    /// beside the others, are left out.
+    pub(super) fn columns(&mut self, columns: Vec<Column>) {
+        let mut all: Vec<(usize, Column)> = Vec::new();
+        for mut column in columns.into_iter().filter(|c| c.cells.iter().any(|cell| !cell.is_empty())) {
+            column.cells.iter_mut().for_each(|cell| *cell = self.fit(cell).replace(['\n', ' '], "\u{a0}"));
+            let wide = column.cells.iter().map(|cell| columns_of(cell)).max().unwrap_or(0);
+            all.push((wide.max(column.head.len()), column));
+        }
+        while all.len() > 1 && all.iter().map(|(wide, _)| wide + 2).sum::<usize>() > self.width + 2 {
+            let lightest = all.iter().map(|(_, c)| c.weight).min();
+            all.retain(|(_, c)| Some(c.weight) != lightest);
+        }
+        let rows = all.iter().map(|(_, c)| c.cells.len()).max().unwrap_or(0);
+        let pad =
+            |text: &str, wide: usize| format!("{text}{}", "\u{a0}".repeat((wide + 2).saturating_sub(columns_of(text))));
+        let line =
+            |cell: &dyn Fn(&Column) -> String| all.iter().map(|(wide, c)| pad(&cell(c), *wide)).collect::<String>();
+        let mut lines = vec![line(&|c| ink(Ink::Bold, c.head))];
+        lines.extend((0..rows).map(|row| line(&|c| c.cells.get(row).cloned().unwrap_or_default())));
+        for line in lines {
+            self.exactly(line.trim_end_matches('\u{a0}'));
+        }
     }
 
     pub(super) fn verbose(&self) -> bool {
@@ -153,7 +225,7 @@ impl Page {
         let mut used = first;
         let mut indent = first;
         for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
-            let need = columns(word);
+            let need = columns_of(word);
             let space = usize::from(used > indent);
             if used + space + need <= self.width {
                 if space == 1 {
@@ -186,7 +258,7 @@ impl Page {
     /// A line that is never broken, for bytes in columns and commands; the caller keeps it within the width.
     pub(super) fn exactly(&mut self, text: &str) {
         let text = self.fit(text);
-        if columns(&text) <= self.width {
+        if columns_of(&text) <= self.width {
             self.push(text);
         } else {
             self.hang(&text, 0, 2);
@@ -305,7 +377,6 @@ fn ascii(c: char) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::size::Zone;
 
     #[test]
     fn a_line_that_is_broken_goes_on_in_its_colour() {

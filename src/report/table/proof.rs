@@ -1,12 +1,12 @@
 //! The frames themselves, so that every trigger can be checked by hand.
 
-use super::evidence::{claim, dialect_words, effect, endpoint};
-use super::page::{Page, count, hard, t};
+use super::evidence::{claim, dialect_words, effect, effect_that_holds, endpoint};
+use super::page::{Page, hard, t};
 use super::verdict::by_weight;
 use crate::report::escape::{clean, columns};
 use crate::report::model::{Finding, Report, Severity};
 use crate::report::size;
-use crate::report::view::triggers;
+use crate::report::view::{is_file, triggers};
 
 /// Proofs unless verbose.
 const PROOFS: usize = 8;
@@ -37,11 +37,8 @@ pub(super) fn proofs(page: &mut Page, report: &Report) {
         }
         proof(page, finding);
     }
-    let hidden = shown.len().saturating_sub(page.at_most(PROOFS));
-    if hidden > 0 {
-        page.gap();
-        page.paragraph(&format!("and {} (-v shows them)", count(hidden, "more frame", "more frames")));
-    }
+    page.gap();
+    page.rest(shown.len().saturating_sub(page.at_most(PROOFS)), "more frame", "more frames", 0);
 }
 
 fn proof(page: &mut Page, finding: &Finding) {
@@ -72,7 +69,7 @@ fn proof(page: &mut Page, finding: &Finding) {
     bytes(page, "the overlapping segment says instead", finding.alternate_bytes_hex.as_deref());
     sightings(page, finding);
     if let (Some(capture), Some(packet)) = (finding.capture.as_deref(), finding.packet) {
-        command(page, capture, packet);
+        command(page, "tshark", capture, &format!("-Y frame.number=={packet} -x"));
     }
 }
 
@@ -109,7 +106,7 @@ fn reading(page: &mut Page, finding: &Finding) {
         page.hang(&format!("because {}", t(why)), 4, 6);
     }
     match &finding.effect {
-        Some(holds) => page.hang(&effect(holds), 2, 4),
+        Some(holds) => page.hang(&effect_that_holds(finding, holds), 2, 4),
         None => {
             for candidate in finding.effects.iter().take(page.at_most(8)) {
                 page.hang(&format!("perhaps: {}", effect(candidate)), 2, 4);
@@ -181,22 +178,21 @@ fn sightings(page: &mut Page, finding: &Finding) {
     page.hang(&format!("also in {}", places.join(", ")), 2, 4);
 }
 
-/// The command that shows the frame, in a form that a shell takes back even where it is broken.
-fn command(page: &mut Page, capture: &str, packet: u64) {
-    if capture == "-" {
+/// A command about a capture, in a form that a shell takes back even where it is broken: `tshark -r FILE OPTIONS`.
+pub(super) fn command(page: &mut Page, program: &str, capture: &str, options: &str) {
+    if !is_file(capture) {
         return;
     }
     let path = quoted(capture);
-    let options = format!("-Y frame.number=={packet} -x");
-    let whole = format!("  tshark -r {path} {options}");
+    let whole = format!("  {program} -r {path} {options}");
     if columns(&whole) <= page.width() {
-        page.exactly(&whole);
-    } else if columns(&path) + 14 <= page.width() && path == clean(path.as_bytes(), usize::MAX) {
-        page.exactly(&format!("  tshark -r {path} \\"));
+        page.exactly(whole.trim_end());
+    } else if columns(&path) + program.len() + 8 <= page.width() && path == clean(path.as_bytes(), usize::MAX) {
+        page.exactly(&format!("  {program} -r {path} \\"));
         page.exactly(&format!("    {options}"));
     } else {
         // Pieces of one word: a backslash at the line's end joins it with the next line's beginning.
-        page.exactly("  tshark \\");
+        page.exactly(&format!("  {program} \\"));
         page.exactly(&format!("    {options} -r \\"));
         let chars: Vec<char> = t(capture).chars().collect();
         // Wide characters and the escapes of an ASCII page take up to ten columns each.

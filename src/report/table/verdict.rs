@@ -148,12 +148,7 @@ pub(super) fn lead(page: &mut Page, report: &Report) {
         }
     }
     if let Some(date) = page.times.date {
-        let zone = match page.times.zone {
-            crate::report::size::Zone::Utc => "UTC".to_string(),
-            crate::report::size::Zone::Local => "in the local zone".to_string(),
-            crate::report::size::Zone::Fixed(offset) => format!("at UTC{offset}"),
-        };
-        page.paragraph(&format!("Times are {zone}, of {date} where no date stands with them."));
+        page.paragraph(&format!("Times are {}, of {date} where no date stands with them.", page.zone()));
     }
 }
 
@@ -192,14 +187,11 @@ fn coverage(page: &mut Page, report: &Report) {
         page.bullet(1, &format!("{}: {}", t(&host.host), view::watched(host, &page.times)));
     }
     let others = coverage.hosts.iter().filter(|h| h.coverage != CoverageLevel::Observed).count();
-    let hidden = others.saturating_sub(page.at_most(12));
-    if hidden > 0 {
-        page.hang(&format!("and {} (-v shows them)", count(hidden, "more host", "more hosts")), 2, 4);
-    }
+    page.rest(others.saturating_sub(page.at_most(12)), "more host", "more hosts", 2);
 }
 
 /// What a "no" rests on.
-fn watched(page: &mut Page, report: &Report) {
+pub(super) fn watched(page: &mut Page, report: &Report) {
     let of_kind = |kind| report.inputs.iter().filter(|i| i.kind == Some(kind) && i.error.is_none()).count();
     let logs = of_kind(crate::report::model::InputKind::Log);
     let mut text = match logs {
