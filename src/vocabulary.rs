@@ -261,6 +261,8 @@ words! {
         Unit = "unit",
         /// A container outside Kubernetes.
         Container = "container",
+        /// A job of PBS or LSF.
+        Job = "job",
     }
 }
 

@@ -274,7 +274,7 @@ fn an_hour_lived_twice_is_settled_by_the_claim() {
     let run = analyze(&captures);
     let event = &run.json["oom_events"][0];
     assert_eq!(event["time"], "2026-10-25T01:20:39.000000000Z");
-    assert!(event["time_source"].as_str().unwrap().contains("the later taken"), "{event}");
+    assert!(event["time_basis"].as_str().unwrap().contains("the later taken"), "{event}");
     assert_ne!(run.host("node-b")["verdict"], "unexplained");
     assert!(joined(&run.host("node-b")["reasons"]).contains("lived twice"));
 }

@@ -81,14 +81,25 @@ fn key_of(r: &FlowRecord) -> u64 {
     (u64::from(r.first_packet.capture) << 44) ^ r.first_packet.number
 }
 
-/// When each of these listeners sent anything. The host's own captures first: by their clock the claims are timed.
-pub(super) fn activities(sets: &[Set], listeners: &BTreeSet<Endpoint>, names: &Names) -> BTreeMap<Endpoint, Activity> {
+/// When each of these listeners sent anything, and whether one clock says so. The host's own captures first: by their clock
+/// the claims are timed.
+pub(super) fn activities(
+    sets: &[Set],
+    listeners: &BTreeSet<Endpoint>,
+    names: &Names,
+) -> BTreeMap<Endpoint, (Activity, bool)> {
     let mut activities: BTreeMap<Endpoint, Activity> = BTreeMap::new();
+    // Endpoints that were seen by one clock: of their host's own captures, or of one capture alone.
+    let mut clocks: BTreeMap<Endpoint, (bool, usize)> = BTreeMap::new();
     for home in [true, false] {
         for set in sets {
             for (endpoint, more) in set.seen.activity.iter().filter(|(e, _)| listeners.contains(e)) {
                 let own = set.own == Some(endpoint.address)
                     || set.host.as_deref().is_some_and(|h| names.addresses(h).contains(&endpoint.address));
+                if home {
+                    let (at_home, sets) = clocks.entry(*endpoint).or_default();
+                    (*at_home, *sets) = (*at_home || own, *sets + 1);
+                }
                 match (home, own) {
                     (true, true) => activities.entry(*endpoint).or_default().merge(more),
                     (false, false) => activities.entry(*endpoint).or_default().merge_apart(more, CLOCKS_APART),
@@ -97,5 +108,6 @@ pub(super) fn activities(sets: &[Set], listeners: &BTreeSet<Endpoint>, names: &N
             }
         }
     }
-    activities
+    let one_clock = |e: Endpoint| clocks.get(&e).is_some_and(|(at_home, sets)| *at_home || *sets == 1);
+    activities.into_iter().map(|(e, activity)| (e, (activity, one_clock(e)))).collect()
 }

@@ -96,6 +96,10 @@ impl Inputs {
 
     /// Adds a path that was named as a log (a directory: everything in it that is text).
     pub(super) fn add_log(&mut self, path: &Path, host: Option<&str>) {
+        if path == Path::new("-") {
+            let (label, host) = ("-".to_string(), host.map(str::to_string));
+            return self.sources.push(Source { label, path: path.to_path_buf(), shape: Shape::Log, host, named: true });
+        }
         self.walk(path, Some(Shape::Log), host, true, 0);
     }
 
@@ -209,6 +213,10 @@ fn text_shape(path: &Path) -> Option<Shape> {
     match hosts::sniff(&text) {
         // Output of Ansible names hosts as its inventories do.
         Some(hosts::ListFormat::Ansible) if is_log() => Some(Shape::Log),
+        // An object a line is what `kubectl get events -w` prints, and no list of nodes.
+        Some(hosts::ListFormat::Kubernetes) if text.lines().take(2).all(|l| l.starts_with('{') && l.len() > 1) => {
+            Some(Shape::Log)
+        }
         Some(form) => Some(Shape::List(form)),
         // A long document may have its first kill beyond what was looked at.
         None => (is_log() || is_document(&text)).then_some(Shape::Log),

@@ -168,13 +168,9 @@ pub(super) fn align(
         let reaped: Vec<Timestamp> = fitting.iter().filter_map(|s| s.reaped_boot_nanos).map(Timestamp).collect();
         let Some(boot) = boot_from_deaths(&deaths, &kills, &reaped) else { continue };
         let died = deaths.first().copied().unwrap_or(boot.at);
-        let time = |nanos: i64| EventTime {
-            at: boot.at.plus_nanos(nanos),
-            uncertainty_nanos: (boot.uncertainty * NANOS as f64) as i64,
-            from: "boot-relative, aligned by the listener's death on the wire",
-            assumed: true,
-            alternative: None,
-        };
+        let from = "boot-relative, aligned by the listener's death on the wire";
+        let uncertainty = (boot.uncertainty * NANOS as f64) as i64;
+        let time = |nanos: i64| EventTime::since_boot(boot.at.plus_nanos(nanos), uncertainty, from, true);
         for s in sightings.iter_mut().filter(|s| s.time.is_none() && s.host().is_some_and(|h| names.same(h, host))) {
             s.time = s.boot_nanos.map(time);
             s.reaped_at = s.reaped_at.or(s.reaped_boot_nanos.map(time));
@@ -331,7 +327,8 @@ pub(super) fn log_clocks(
         let fitting: Vec<&OomEvent> = of_host().filter(|e| fit(e) == best).collect();
         let kills: Vec<Kill> = fitting.iter().map(|e| kill_of(e)).collect();
         let reapers: Vec<Timestamp> = fitting.iter().filter_map(|e| e.reaped_at).collect();
-        if let Some(offset) = log_against_capture(&deaths, &kills, &reapers, LIMIT) {
+        let offset = log_against_capture(&deaths, &kills, &reapers, LIMIT);
+        if let Some(offset) = offset.or_else(|| of_a_zone(&deaths, &kills, &reapers)) {
             let unsure = fitting.iter().map(|e| e.uncertainty_nanos).max().unwrap_or(0) as f64 / NANOS as f64;
             found.push((host, offset, unsure));
         }
@@ -356,8 +353,11 @@ pub(super) fn log_clocks(
         }
         let agree = found.iter().filter(|(h, o, _)| h != host && o.agrees(offset)).count();
         let text = format!(
-            "the clock of its log is {:+.1} s off, by the listener's death on the wire ({}); its times were corrected{}",
-            offset.seconds,
+            "{} off, by the listener's death on the wire ({}); its times were corrected{}",
+            match offset.seconds {
+                s if s.abs() > LIMIT => format!("its log seems to be of another zone: it is {:+.2} h", s / 3600.0),
+                s => format!("the clock of its log is {s:+.1} s"),
+            },
             offset.method.name(),
             if agree >= 2 { format!(", and {agree} other hosts' logs are off by as much") } else { String::new() }
         );
@@ -367,6 +367,24 @@ pub(super) fn log_clocks(
             Correction { whose: Whose::Log, text, uncertainty: offset.uncertainty, agreed: agree >= 2 },
         );
     }
+}
+
+/// Kills of one host that are held against zones: more fit one by chance.
+const OF_A_ZONE: usize = 4;
+
+/// A log of one host that is off by a multiple of a quarter of an hour: its lines are of another zone than the other logs'.
+fn of_a_zone(deaths: &[Timestamp], kills: &[Kill], reapers: &[Timestamp]) -> Option<Offset> {
+    if kills.len() > OF_A_ZONE || deaths.len() > OF_A_ZONE {
+        return None;
+    }
+    let shifted = |quarters: i64| {
+        let by = -quarters * 900 * NANOS;
+        let kills: Vec<Kill> = kills.iter().map(|k| Kill { at: k.at.plus_nanos(by), ..*k }).collect();
+        let reapers: Vec<Timestamp> = reapers.iter().map(|r| r.plus_nanos(by)).collect();
+        let o = log_against_capture(deaths, &kills, &reapers, WORTH_SECONDS)?;
+        Some(Offset { seconds: o.seconds + (quarters * 900) as f64, ..o })
+    };
+    (-48..=56).filter_map(shifted).max_by_key(|o| (o.fits, -(o.seconds.abs() as i64)))
 }
 
 /// Of an hour that was lived twice the instant that fits a claim. `fits`: whether a kill at its time has a trigger.

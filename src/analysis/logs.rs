@@ -1,6 +1,5 @@
 //! Logs, line by line.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,9 +16,6 @@ use crate::report::escape::clean;
 use crate::report::model::Input;
 use crate::time::Timestamp;
 use crate::vocabulary::InputKind;
-
-/// One-line JSON may be this long; the scanner bounds other lines itself, and counts what it cuts.
-const LONGEST: u64 = (32 << 20) + 1;
 
 /// All logs and curves, read.
 #[derive(Default)]
@@ -47,6 +43,7 @@ pub(super) fn read_all(
         zone: options.log_zone,
         host_zones: options.host_zones.clone(),
         near: near.or(options.since).or(options.until),
+        fields: options.log_fields.clone(),
         ..oom::Options::default()
     };
     for s in &inputs.sources {
@@ -76,6 +73,7 @@ pub(super) fn read_kept(options: &Options, kept: &[StoredLog], names: &Names, ne
             zone: options.log_zone,
             host_zones: options.host_zones.clone(),
             near: near.or(options.since).or(options.until),
+            fields: options.log_fields.clone(),
             explicit_host: host.clone(),
             file_host: of_name.or_else(|| plain_stem(path)),
             ..oom::Options::default()
@@ -99,6 +97,7 @@ impl Logs {
         let own = oom::Options {
             explicit_host: s.host.clone(),
             file_host: of_name.or_else(|| plain_stem(&s.path)),
+            written: written(&s.path),
             ..general.clone()
         };
         // A list that is a log at once was reported as a list; as a log it is reported if it tells of kills.
@@ -109,7 +108,7 @@ impl Logs {
                     reporting::log_input(&s.label, &summary, trouble, guessed && s.host.is_none(), s.named && !list);
                 input.warnings.extend(summary.examples.iter().take(options.examples).map(|e| {
                     let text = clean(e.text.as_bytes(), 200);
-                    format!("line {} looks like an OOM and was not understood: {text}", e.line)
+                    format!("line {} looks like an OOM and was not understood ({}): {text}", e.line, e.reason)
                 }));
                 if list {
                     input.kind = Some(s.shape.kind());
@@ -128,8 +127,14 @@ impl Logs {
     }
 }
 
-/// Reads one log. Lines longer than the scanner takes are cut there, and what follows up to the line's end is passed
-/// over; memory does not depend on the log.
+/// When a log was written last; a pipe is written now.
+fn written(path: &Path) -> Option<Timestamp> {
+    let modified = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).and_then(|m| m.modified().ok());
+    let since = modified.unwrap_or_else(std::time::SystemTime::now).duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(Timestamp(i64::try_from(since.as_nanos()).ok()?))
+}
+
+/// Reads one log; `-` is standard input.
 ///
 /// # Errors
 /// The system's, from opening the file; a failure while reading ends the log and is said in the second value.
@@ -139,47 +144,13 @@ fn read_log(
     options: &oom::Options,
     names: &Arc<Names>,
 ) -> std::io::Result<(LogSummary, Option<String>)> {
-    let mut reader = BufReader::with_capacity(1 << 18, unpacked(path, &Limits::default())?);
     let mut scanner = Scanner::new(label, options).knowing(Arc::clone(names));
-    let mut line = Vec::new();
-    let mut number = 0;
-    let mut trouble = None;
-    loop {
-        line.clear();
-        line.shrink_to(1 << 20);
-        match Read::by_ref(&mut reader).take(LONGEST).read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => {
-                number += 1;
-                let whole = line.ends_with(b"\n");
-                scanner.line(number, line.strip_suffix(b"\n").unwrap_or(&line));
-                if !whole && skip_line(&mut reader).is_err() {
-                    break;
-                }
-            }
-            Err(e) => {
-                trouble = Some(format!("read failed after line {number}: {e}"));
-                break;
-            }
-        }
-    }
+    let read = match path == Path::new("-") {
+        true => scanner.read(std::io::stdin().lock()),
+        false => scanner.read(unpacked(path, &Limits::default())?),
+    };
+    let trouble = read.err().map(|(number, e)| format!("read failed after line {number}: {e}"));
     Ok((scanner.finish(), trouble))
-}
-
-fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
-    loop {
-        let (used, end) = {
-            let buffer = reader.fill_buf()?;
-            match buffer.iter().position(|b| *b == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (buffer.len(), buffer.is_empty()),
-            }
-        };
-        reader.consume(used);
-        if end {
-            return Ok(());
-        }
-    }
 }
 
 /// Two entries of one path, as a list and as a log, are one input.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use crate::capture::{Limits, PacketFilter};
 use crate::names::short;
 use crate::net::{Address, Network};
-use crate::oom::Zone;
+use crate::oom::{LogFields, Zone};
 use crate::protocol::tcpstore::server::Policy;
 use crate::stream::PortSet;
 use crate::time::Timestamp;
@@ -47,6 +47,8 @@ pub struct Options {
     pub log_zone: Option<Zone>,
     /// The same for single hosts.
     pub host_zones: Vec<(String, Zone)>,
+    /// Names of fields in logs that are JSON.
+    pub log_fields: LogFields,
     /// Ports whose listeners are taken for stores until they show otherwise.
     pub ports: PortSet,
     /// Ports of NCCL bootstrap roots.
@@ -104,6 +106,7 @@ impl Default for Options {
             boot: Vec::new(),
             log_zone: None,
             host_zones: Vec::new(),
+            log_fields: LogFields::default(),
             ports: DEFAULT_PORTS.into_iter().collect(),
             nccl_ports: PortSet::default(),
             nccl_ids: Vec::new(),

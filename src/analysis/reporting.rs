@@ -10,7 +10,7 @@ use crate::finding::{self, Finding, community_id, hex};
 use crate::incident::coincidence::in_words;
 use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
-use crate::oom::{LogSummary, OomEvent, OomKind as Kind, WorkloadKind as Kindred};
+use crate::oom::{LogSummary, OomEvent, OomKind as Kind, TimeSource, WorkloadKind as Kindred};
 use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::{DISSECTORS, rule};
@@ -109,7 +109,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
         communicators: m.studies.iter().flat_map(|s| &s.groups).map(group).collect(),
         scans: m.scans.iter().map(|s| scan(&m, s)).collect(),
         findings: m.findings.iter().map(|f| finding(&m, f, &outer)).collect(),
-        oom_events: m.events.iter().map(oom_event).collect(),
+        oom_events: m.events.iter().chain(m.undated).map(oom_event).collect(),
         incidents: m.incidents.iter().map(|i| incident(&m, i)).collect(),
         totals: totals(&m),
         clocks: m.clocks.clone(),
@@ -401,12 +401,17 @@ fn outcome_alone(outcome: Outcome) -> Effect {
     Effect { outcome, blocks_server: outcome == Outcome::Waits, ..Effect::default() }
 }
 
+/// How far a time may be off whose year is a guess.
+const YEAR_SECONDS: f64 = 366.0 * 86_400.0;
+
 fn oom_event(e: &OomEvent) -> OomEventOut {
+    let timed = e.time_kind != TimeSource::None;
+    let guessed = e.time_source.contains("year guessed");
     OomEventOut {
         id: e.id.clone(),
         host: e.host.as_deref().map(text),
-        time: Some(e.time),
-        uncertainty_seconds: Some(e.uncertainty_nanos as f64 / 1e9),
+        time: timed.then_some(e.time),
+        uncertainty_seconds: timed.then(|| if guessed { YEAR_SECONDS } else { e.uncertainty_nanos as f64 / 1e9 }),
         kind: match e.kind {
             Kind::Host => OomKind::Host,
             Kind::Cgroup => OomKind::Cgroup,
@@ -424,13 +429,25 @@ fn oom_event(e: &OomEvent) -> OomEventOut {
                 Kindred::Pod => WorkloadKind::Pod,
                 Kindred::Unit => WorkloadKind::Unit,
                 Kindred::Container => WorkloadKind::Container,
+                Kindred::Job => WorkloadKind::Job,
             },
             id: Some(text(&w.id)),
             name: w.name.as_deref().map(text),
             namespace: w.namespace.as_deref().map(text),
         }),
         sources: e.sources.iter().map(|s| LogLine { path: text(&s.path), line: Some(s.line) }).collect(),
-        time_source: Some(e.time_source.to_string()),
+        time_source: Some(e.time_kind.name().to_string()),
+        time_basis: Some(e.time_source.to_string()),
+        at_or_after: e.at_or_after,
+        boot_seconds: e.boot_nanos.map(|n| n as f64 / 1e9),
+        told_by: e.told_by.map(|t| t.name().to_string()),
+        writer: e.writer.as_deref().map(text),
+        limit_cgroup: e.limit_cgroup.as_deref().map(text),
+        limit_bytes: e.limit_bytes,
+        usage_bytes: e.usage_bytes,
+        occurrences: e.occurrences,
+        path: e.sources.first().map(|s| text(&s.path)),
+        line: e.sources.first().map(|s| s.line),
     }
 }
 

@@ -59,6 +59,8 @@ pub(super) struct Material<'a> {
     pub(super) findings: &'a [Finding],
     pub(super) left_out: usize,
     pub(super) events: &'a [OomEvent],
+    /// Kills of which no line tells a time.
+    pub(super) undated: &'a [OomEvent],
     pub(super) incidents: &'a [Incident],
     pub(super) watch: &'a Watch,
     pub(super) scans: Vec<scans::Scan>,
@@ -163,9 +165,10 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         kills::align(&mut sightings, &merged.untimed, &claims, &names, &mut told);
         merged = oom::merge(sightings);
     }
-    if let Some(note) = untimed_note(&merged.untimed) {
-        notes.push(note);
-    }
+    let mut undated = std::mem::take(&mut merged.undated);
+    name_hosts(&mut undated, &mut names);
+    undated.retain(|e| meant(options, &names, e));
+    notes.extend(untimed_note(&undated));
     let mut events: Vec<OomEvent> = merged.events;
     name_hosts(&mut events, &mut names);
     let watch = watched(&sets, &read, &gathered);
@@ -246,6 +249,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         findings: &findings,
         left_out,
         events: &events,
+        undated: &undated,
         incidents: &incidents,
         watch: &watch,
         scans,
@@ -519,18 +523,19 @@ fn log_days(summaries: &[oom::LogSummary]) -> BTreeMap<String, f64> {
     days
 }
 
-fn untimed_note(untimed: &[OomSighting]) -> Option<String> {
-    let untimed: Vec<&OomSighting> = untimed.iter().filter(|s| !s.is_gpu()).collect();
-    if untimed.is_empty() {
-        return None;
-    }
-    let hosts: BTreeSet<&str> = untimed.iter().filter_map(|s| s.host()).collect();
-    let hosts: Vec<&str> = hosts.into_iter().collect();
-    Some(format!(
-        "{} kill line(s) have no absolute time and were left out (hosts: {}): give the boot time with --boot HOST=TIME",
-        untimed.len(),
-        if hosts.is_empty() { "unknown".to_string() } else { hosts.join(", ") }
-    ))
+/// What is said of kills that no line gives a time.
+fn untimed_note(undated: &[OomEvent]) -> Option<String> {
+    let undated: Vec<&OomEvent> = undated.iter().filter(|e| e.kind != OomKind::Gpu).collect();
+    let (_, rest) = undated.split_first()?;
+    let hosts: BTreeSet<&str> = undated.iter().filter_map(|e| e.host.as_deref()).collect();
+    let hosts: Vec<&str> = hosts.into_iter().take(8).collect();
+    let hosts = if hosts.is_empty() { "host unknown".to_string() } else { hosts.join(", ") };
+    let advice = match undated.iter().any(|e| e.boot_nanos.is_some()) {
+        true => "its seconds since boot become a time with --boot HOST=TIME (`uptime -s` on the host)",
+        false => "its log prints none; one that does (journalctl -k -o short-iso-precise) settles it",
+    };
+    let many = if rest.is_empty() { "1 kill has".to_string() } else { format!("{} kills have", rest.len() + 1) };
+    Some(format!("{many} no absolute time, listed without one and joined to nothing ({hosts}): {advice}"))
 }
 
 /// What the captures watched of each address.

@@ -34,6 +34,9 @@ pub(super) struct ClockArgs {
     /// Zone of log times that name none: +08:00, Asia/Shanghai (may repeat)
     #[arg(long, value_name = "[HOST=]ZONE", value_parser = checked(args::zone))]
     log_tz: Vec<String>,
+    /// Names of fields in logs that are JSON, tried before the usual ones: message=NAME,time=NAME,host=NAME
+    #[arg(long, value_name = "WHAT=NAME,…", value_parser = checked(|t| t.parse::<crate::oom::LogFields>()), hide_short_help = true)]
+    log_field: Option<String>,
 }
 
 /// What joins captures and logs: hosts, ports, and how far apart a cause and its kill may lie.
@@ -145,6 +148,7 @@ impl ClockArgs {
             host_pattern: self.host_pattern.clone(),
             boot: boot.collect(),
             log_tz: self.log_tz.clone(),
+            log_field: self.log_field.clone(),
             ..SiteFacts::default()
         }
     }

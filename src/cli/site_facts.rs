@@ -17,6 +17,7 @@ pub(super) struct SiteFacts {
     pub(super) host_pattern: Option<String>,
     pub(super) boot: Vec<String>,
     pub(super) log_tz: Vec<String>,
+    pub(super) log_field: Option<String>,
     pub(super) port: Vec<String>,
     pub(super) nccl_port: Vec<String>,
     pub(super) nccl_id: Vec<String>,
@@ -60,6 +61,7 @@ impl SiteFacts {
             host_pattern: o.host_pattern.as_ref().map(|p| p.as_str().to_string()),
             boot: o.boot.iter().map(|(h, t)| of(Some(h), t.to_rfc3339())).collect(),
             log_tz: o.log_zone.iter().map(|z| of(None, z)).chain(host_zones).collect(),
+            log_field: Some(o.log_fields.to_string()).filter(|f| !f.is_empty()),
             port: ports(&o.ports, &usual.ports),
             nccl_port: ports(&o.nccl_ports, &usual.nccl_ports),
             nccl_id: o.nccl_ids.clone(),
@@ -87,6 +89,7 @@ impl SiteFacts {
         add(&mut self.host_memory, other.host_memory);
         add(&mut self.overcommit, other.overcommit);
         self.host_pattern = other.host_pattern.or(self.host_pattern);
+        self.log_field = other.log_field.or(self.log_field);
         self.window = other.window.or(self.window);
         self.max_lag = other.max_lag.or(self.max_lag);
         self
@@ -111,6 +114,8 @@ impl SiteFacts {
         }
         let pattern: Vec<String> = self.host_pattern.iter().cloned().collect();
         o.host_pattern = each("--host-pattern", &pattern, args::pattern)?.pop();
+        let fields: Vec<String> = self.log_field.iter().cloned().collect();
+        o.log_fields = each("--log-field", &fields, |t| t.parse())?.pop().unwrap_or_default();
         let one = |flag, text: &Option<String>| {
             each(flag, &text.iter().cloned().collect::<Vec<_>>(), args::duration).map(|mut v| v.pop())
         };

@@ -183,7 +183,12 @@ pub(crate) fn settled_by(e: &Evidence<'_>, i: &Incident) -> Vec<String> {
             continue;
         };
         if event.time_is_assumed && h.verdict < Verdict::Confirmed {
-            flags.push(if event.time_source.contains("boot") {
+            flags.push(if event.time_source.contains("year") && !event.time_source.contains("zone assumed") {
+                format!(
+                    "--oom {}=LOG: a log of that host whose lines have a year (journalctl -k -o short-iso-precise)",
+                    h.host
+                )
+            } else if event.time_source.contains("boot") {
                 format!("--boot {}=TIME: when it booted (`uptime -s` on the host)", h.host)
             } else {
                 format!("--log-tz {}=ZONE: the zone of its log", h.host)

@@ -7,7 +7,7 @@ use super::trigger::{Fit, Trigger, claimed};
 use super::{Evidence, HostPart, kill_of};
 use crate::clock::{death_misses, longest_to_die};
 use crate::finding::{Effect, Finding};
-use crate::oom::{OomEvent, OomKind};
+use crate::oom::{OomEvent, OomKind, TimeSource, ToldBy};
 use crate::size::{bytes, readings};
 use crate::time::Timestamp;
 use crate::vocabulary::{Outcome, Verdict};
@@ -63,7 +63,14 @@ pub(super) fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: 
         s.fact("the thread that ran out of memory is the store's own (pt_tcpstore)".to_string());
     }
     dialect(&mut s, t, f, claim);
-    if event.time_is_assumed && (t.fit != Fit::Fits || part.died.is_none()) {
+    if event.told_by == Some(ToldBy::Process) {
+        let writer = event.writer.as_deref().unwrap_or("a process");
+        s.hold(format!("only {writer} tells of the kill, in a line that any local user could have written"));
+    }
+    // A year that the captures give is tried by what they show, as every assumption; one of the file's date is a guess.
+    if event.time_kind == TimeSource::DerivedYear && event.time_source.contains("guessed") {
+        s.hold(format!("the line of the kill has no year ({})", event.time_source));
+    } else if event.time_is_assumed && (t.fit != Fit::Fits || part.died.is_none()) {
         s.hold(format!("the time of the kill rests on an assumption ({})", event.time_source));
     }
     if event.alternative_time.is_some() {

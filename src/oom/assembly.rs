@@ -36,6 +36,7 @@ pub(crate) fn absorb(to: &mut OomSighting, other: OomSighting) {
     to.facts.fill(&other.facts);
     to.reaped_at = to.reaped_at.or(other.reaped_at);
     to.reaped_boot_nanos = to.reaped_boot_nanos.or(other.reaped_boot_nanos);
+    to.told_by = to.told_by.into_iter().chain(other.told_by).min();
     let room = LINES.saturating_sub(to.sources.len());
     to.sources.extend(other.sources.into_iter().take(room));
     to.sources.sort_by_key(|s: &Source| s.line);
@@ -66,6 +67,11 @@ impl Assembly {
         let open = self.open.entry(sighting.host.clone()).or_default();
         match sighting.role {
             Role::Report => self.done.push(sighting),
+            // A panic ends what an allocation began.
+            Role::Invoked if sighting.facts.invoked_by.is_none() => match &mut open.context {
+                Some(context) if near(context, &sighting) => absorb(context, sighting),
+                _ => self.done.extend(open.context.replace(sighting)),
+            },
             Role::Invoked => self.done.extend(open.context.replace(sighting)),
             Role::Dump => match &mut open.context {
                 Some(context) if near(context, &sighting) => absorb(context, sighting),
@@ -104,6 +110,11 @@ impl Assembly {
             other => done.extend(other),
         }
         kill
+    }
+
+    /// The last sighting that is done.
+    pub(crate) fn last(&mut self) -> Option<&mut OomSighting> {
+        self.done.last_mut()
     }
 
     /// How many sightings are done.

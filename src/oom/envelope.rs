@@ -1,13 +1,14 @@
-//! Whose line is it? Tools that gather logs of many hosts put the host on the line or above a block.
+//! Whose lines are these? Tools that gather logs of many hosts put the host above a block of lines.
 //!
-//! What is peeled here wins over the line's own host and loses to `HOST=`. Two envelopes are weak and lose to the
-//! line's own host too: a pod's name, and the name of a file.
+//! What a block says loses to the host that a line names itself. Two kinds of block are weak, and lose to the label of
+//! a line too: a file's name, and a word that only may be a host.
 
 pub(crate) mod ansible;
-mod label;
+mod banner;
 pub(crate) mod nodeset;
 
 use self::ansible::Header;
+use super::prefix::{Labels, host_of_file};
 use super::text;
 use crate::names::Names;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 pub(crate) struct Whose {
     /// The hosts.
     pub(crate) hosts: Arc<[Arc<str>]>,
-    /// The line's own host is to be preferred.
+    /// A label before the line is to be preferred.
     pub(crate) weak: bool,
     /// The file that the lines are of (`==> file <==`).
     pub(crate) file: Option<Arc<str>>,
@@ -55,7 +56,9 @@ enum Rule {
 pub(crate) struct Envelope {
     rule: Rule,
     block: Option<Whose>,
-    labels: label::Labels,
+    /// The block is salt's: it ends with the first line that is not indented.
+    indented: bool,
+    pub(crate) labels: Labels,
     names: Option<Arc<Names>>,
     /// Nodesets that named too many hosts.
     pub(crate) cut: u64,
@@ -69,23 +72,25 @@ impl Envelope {
         self.names = Some(names);
     }
 
+    /// Whether the head of a block is being read, of which every line must be seen.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.rule, Rule::None)
+    }
+
     /// Peels one line; `None` when the line belongs to the envelope itself.
     pub(crate) fn peel<'a>(&mut self, line: &'a [u8]) -> Option<Enclosed<'a>> {
         let ruled = !matches!(self.rule, Rule::None);
         if (ruled || line.starts_with(b"---------------")) && self.rule(line) {
             return None;
         }
+        if self.indented && !line.is_empty() && !line.starts_with(b"  ") {
+            (self.block, self.indented) = (None, false);
+        }
         match line.first() {
             Some(b'=') => {
                 if let Some(file) = line.strip_prefix(b"==> ").and_then(|l| l.strip_suffix(b" <==")) {
                     self.block = Some(self.of_file(file));
                     return None;
-                }
-            }
-            Some(b'[') => {
-                if let Some((pod, line)) = pod(line) {
-                    let whose = Whose { weak: true, ..Whose::one(pod) };
-                    return Some(Enclosed { whose, line, escaped: false });
                 }
             }
             Some(b) if b.is_ascii_alphanumeric() => match ansible::header(line) {
@@ -105,17 +110,22 @@ impl Envelope {
                 Some(Header::OneLine(host, line)) => {
                     return Some(Enclosed { whose: Whose::one(host), line, escaped: true });
                 }
-                None => {
-                    if self.block.as_ref().is_none_or(|b| b.weak)
-                        && let Some((host, line)) = self.labels.peel(line)
-                    {
-                        return Some(Enclosed { whose: Whose::one(host), line, escaped: false });
-                    }
-                }
+                None => {}
             },
             _ => {}
         }
+        if let Some(found) = banner::read(line) {
+            self.block = Some(Whose::one(found.host));
+            self.indented = found.indented;
+            return None;
+        }
         Some(Enclosed { whose: self.block.clone().unwrap_or_default(), line, escaped: false })
+    }
+
+    /// The host that a tool put before a line, and the line behind it.
+    pub(crate) fn label<'a>(&mut self, line: &'a [u8]) -> Option<(Whose, &'a [u8])> {
+        let (label, rest) = self.labels.host(line)?;
+        Some((Whose::one(label), rest))
     }
 
     /// Takes a line of a block's head; says whether it was one.
@@ -143,53 +153,15 @@ impl Envelope {
         }
     }
 
-    /// The host that a file's name suggests: a known one, else the name up to its first dot unless that is what logs
-    /// are called everywhere, else that of the directory.
+    /// The host that a file's name suggests.
     fn of_file(&self, path: &[u8]) -> Whose {
-        const EVERYWHERE: [&str; 17] = [
-            "messages",
-            "syslog",
-            "kern",
-            "dmesg",
-            "log",
-            "logs",
-            "var",
-            "journal",
-            "console",
-            "memory",
-            "stdout",
-            "stderr",
-            "standard input",
-            "vmstat",
-            "current",
-            "",
-            "docker",
-        ];
-        let path = text::lossy(path, text::PATH);
-        let parts = || path.rsplit('/').take(2);
-        let known = || {
-            let names = self.names.as_ref()?;
-            parts().find_map(|p| names.of_file(p)).map(Arc::<str>::from)
-        };
-        let plain = || {
-            let stem = |p: &str| p.split('.').next().unwrap_or_default().to_owned();
-            let usable = |s: &String| nodeset::is_host(s) && !EVERYWHERE.iter().any(|e| e.eq_ignore_ascii_case(s));
-            let system = path.starts_with("/sys/") || path.starts_with("/proc/");
-            parts().map(stem).find(usable).filter(|_| !system).map(Arc::<str>::from)
-        };
-        let host = known().or_else(plain);
-        Whose { hosts: host.into_iter().collect(), weak: true, file: Some(path.as_str().into()) }
+        let host = host_of_file(path, self.names.as_deref()).map(Arc::<str>::from);
+        Whose {
+            hosts: host.into_iter().collect(),
+            weak: true,
+            file: Some(text::lossy(path, text::PATH).as_str().into()),
+        }
     }
-}
-
-/// `[pod/NAME/CONTAINER] line` of `kubectl logs --prefix`.
-fn pod(line: &[u8]) -> Option<(&str, &[u8])> {
-    let rest = line.strip_prefix(b"[pod/")?;
-    let end = rest.iter().take(512).position(|b| *b == b']')?;
-    let (name, container) = text::cut(rest.get(..end)?, b"/")?;
-    let name = std::str::from_utf8(name).ok().filter(|n| nodeset::is_host(n))?;
-    let line = rest.get(end + 1..)?;
-    (!container.is_empty()).then_some((name, line.strip_prefix(b" ").unwrap_or(line)))
 }
 
 #[cfg(test)]
@@ -205,39 +177,6 @@ mod tests {
     }
 
     #[test]
-    fn a_word_and_a_colon_is_no_host_by_itself() {
-        for line in [
-            "python3: page allocation failure: order:0",
-            "python3: [  1.5] x",
-            "kern  :err   : [184467.512040] Out of memory: Killed process 1 (x) total-vm:1kB",
-            "daemon:info  : [184467.512040] x",
-            "kernel: Out of memory: Killed process 1 (x) total-vm:1kB",
-            "Nov 14 22:14:25 gpu-07 kernel: Out of memory: Killed process 1 (x) total-vm:1kB",
-            "2023-11-14T22:14:25+0000 gpu-07 kernel: Out of memory: Killed process 1 (x)",
-            "Out of memory: Killed process 48211 (python) total-vm:9kB",
-            "oom_reaper: reaped process 7 (a: [ 1.5] b), now anon-rss:0kB",
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
-            "srun: error: gpu-07: task 0: Out Of Memory",
-            "slurmstepd: error: Detected 1 oom-kill event(s) in step 370626.batch cgroup",
-            "0: [  1.5] x",
-            "rank: hello",
-            "    \"a: b\": 1",
-        ] {
-            assert_eq!(peel(line), [(String::new(), line.to_owned())]);
-        }
-    }
-
-    #[test]
-    fn a_label_before_a_header_is_a_host_and_stays_one() {
-        let got = peel(
-            "gpu-017: [Sun Nov 29 11:20:39 2026] x\ngpu-018: slurmstepd: y\ngpu-017: slurmstepd: y\nfd00::1: [ 1.5] z\n192.0.2.7: Out of memory: Killed process 1 (x)\n",
-        );
-        let hosts: Vec<_> = got.iter().map(|(h, _)| h.as_str()).collect();
-        assert_eq!(hosts, ["gpu-017", "", "gpu-017", "fd00::1", "192.0.2.7"]);
-        assert_eq!(got[2].1, "slurmstepd: y");
-    }
-
-    #[test]
     fn blocks_begin_with_hosts_between_two_equal_rules() {
         let sixteen = "-".repeat(16);
         let text = format!("{sixteen}\ngpu-[1-2]\n{sixteen}\na\n{sixteen}\nb c\n{sixteen}\n@rack3\n{sixteen}\nd\n");
@@ -247,13 +186,22 @@ mod tests {
     }
 
     #[test]
-    fn pods_and_files_are_weak() {
+    fn files_and_banners_head_blocks() {
         let got = peel(
-            "[pod/npd-x/npd] a\n[pod/] b\n==> logs/gpu-017.dmesg <==\nc\n==> gpu-018/kern.log <==\nd\n==> /var/log/syslog <==\ne\n",
+            "==> logs/gpu-017.dmesg <==\nc\n==> gpu-018/kern.log <==\nd\n==> /var/log/syslog <==\ne\n=== gpu-1 ===\nf\ngpu-2:\n    g\nh\n[2] 14:13:20 [SUCCESS] gpu-3\ni\nFinished on gpu-4:\nj\n### stdout\nk\n",
         );
-        let want = [("npd-x", "a"), ("", "[pod/] b"), ("gpu-017", "c"), ("gpu-018", "d"), ("", "e")];
+        let want = [
+            ("gpu-017", "c"),
+            ("gpu-018", "d"),
+            ("", "e"),
+            ("gpu-1", "f"),
+            ("gpu-2", "    g"),
+            ("", "h"),
+            ("gpu-3", "i"),
+            ("gpu-4", "j"),
+            ("gpu-4", "### stdout"),
+            ("gpu-4", "k"),
+        ];
         assert_eq!(got, want.map(|(h, l)| (h.to_owned(), l.to_owned())));
-        let mut envelope = Envelope::default();
-        assert!(envelope.peel(b"[pod/a/b] x").is_some_and(|e| e.whose.weak));
     }
 }

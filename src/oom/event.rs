@@ -5,9 +5,10 @@ use crate::time::Timestamp;
 use std::sync::Arc;
 
 /// Who ran out of what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OomKind {
     /// The kernel, for want of memory of the host.
+    #[default]
     Host,
     /// The kernel, at the limit of a memory cgroup.
     Cgroup,
@@ -25,6 +26,72 @@ impl OomKind {
             OomKind::Cgroup => "cgroup",
             OomKind::Userspace => "userspace",
             OomKind::Gpu => "gpu",
+        }
+    }
+}
+
+/// Who tells of a kill. The order is that of trust: of several tellers of one kill the first is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ToldBy {
+    /// The kernel's own log.
+    Kernel,
+    /// systemd or systemd-oomd.
+    Systemd,
+    /// The kubelet, node-problem-detector, or an object of the Kubernetes API.
+    Kubernetes,
+    /// A container runtime: containerd, Docker, Podman.
+    Container,
+    /// A daemon or the accounting of Slurm.
+    Slurm,
+    /// A daemon or the accounting of PBS.
+    Pbs,
+    /// A daemon or the accounting of LSF.
+    Lsf,
+    /// A line that any process could have written: `logger`, the output of a container or of a job.
+    Process,
+}
+
+impl ToldBy {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            ToldBy::Kernel => "kernel",
+            ToldBy::Systemd => "systemd",
+            ToldBy::Kubernetes => "kubernetes",
+            ToldBy::Container => "container",
+            ToldBy::Slurm => "slurm",
+            ToldBy::Pbs => "pbs",
+            ToldBy::Lsf => "lsf",
+            ToldBy::Process => "process",
+        }
+    }
+}
+
+/// Where the time of a kill comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TimeSource {
+    /// A line of a log.
+    Line,
+    /// A line without a year; the year was derived.
+    DerivedYear,
+    /// Seconds since boot, and a boot time from elsewhere.
+    Boot,
+    /// The accounting of a batch system: the end of the job or step.
+    Accounting,
+    /// No time is known.
+    #[default]
+    None,
+}
+
+impl TimeSource {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeSource::Line => "line",
+            TimeSource::DerivedYear => "derived-year",
+            TimeSource::Boot => "boot",
+            TimeSource::Accounting => "accounting",
+            TimeSource::None => "none",
         }
     }
 }
@@ -59,6 +126,29 @@ pub struct EventTime {
     pub assumed: bool,
     /// The other instant, where a local time was lived twice.
     pub alternative: Option<Timestamp>,
+    /// What it is taken from.
+    pub source: TimeSource,
+    /// The truth lies at `at` or up to `uncertainty_nanos` after it, not before.
+    pub at_or_after: bool,
+    /// The local time as printed without a year, in the year that was taken.
+    pub(crate) yearless: Option<chrono::NaiveDateTime>,
+}
+
+impl EventTime {
+    /// A time since boot, reckoned from a boot time that is good to `uncertainty_nanos`.
+    pub(crate) fn since_boot(at: Timestamp, uncertainty_nanos: i64, from: &'static str, assumed: bool) -> Self {
+        let source = TimeSource::Boot;
+        EventTime {
+            at,
+            uncertainty_nanos,
+            from,
+            assumed,
+            alternative: None,
+            source,
+            at_or_after: false,
+            yearless: None,
+        }
+    }
 }
 
 /// A line of a log.
@@ -89,9 +179,10 @@ pub(crate) struct Facts {
     pub(crate) score_adj: Option<i64>,
     pub(crate) cgroup: Option<String>,
     pub(crate) limit_cgroup: Option<String>,
+    pub(crate) limit_bytes: Option<u64>,
+    pub(crate) usage_bytes: Option<u64>,
     pub(crate) constraint: Option<String>,
     pub(crate) invoked_by: Option<String>,
-    pub(crate) limit: Option<u64>,
     pub(crate) host_memory: Option<u64>,
     pub(crate) host_swap: Option<u64>,
     pub(crate) workload: Option<Workload>,
@@ -118,12 +209,16 @@ impl Facts {
         take(&mut self.score_adj, &other.score_adj);
         take(&mut self.cgroup, &other.cgroup);
         take(&mut self.limit_cgroup, &other.limit_cgroup);
+        take(&mut self.limit_bytes, &other.limit_bytes);
+        take(&mut self.usage_bytes, &other.usage_bytes);
         take(&mut self.constraint, &other.constraint);
         take(&mut self.invoked_by, &other.invoked_by);
-        take(&mut self.limit, &other.limit);
         take(&mut self.host_memory, &other.host_memory);
         take(&mut self.host_swap, &other.host_swap);
-        take(&mut self.workload, &other.workload);
+        match (&mut self.workload, &other.workload) {
+            (Some(mine), Some(theirs)) if theirs.is_inside(mine) => *mine = theirs.clone(),
+            (mine, theirs) => take(mine, theirs),
+        }
         self.occurrences = self.occurrences.max(other.occurrences);
     }
 
@@ -142,6 +237,10 @@ pub struct OomSighting {
     pub(crate) boot_nanos: Option<i64>,
     /// The best role among its lines; a sighting of [`Role::Invoked`] or [`Role::Dump`] names no victim.
     pub(crate) role: Role,
+    /// Who tells; none of lists and counters that name nobody.
+    pub(crate) told_by: Option<ToldBy>,
+    /// The program that wrote the line, where the line names it and it need not be the teller.
+    pub(crate) writer: Option<String>,
     pub(crate) reaped_at: Option<EventTime>,
     /// Nanoseconds since boot of the reaper's line.
     pub(crate) reaped_boot_nanos: Option<i64>,
@@ -192,14 +291,25 @@ impl OomSighting {
 }
 
 /// One kill on one host, from however many logs. Sizes are bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OomEvent {
     /// The same on every reading of the same kill: sixteen hexadecimal digits.
     pub id: String,
     /// The host, if any log names it.
     pub host: Option<String>,
-    /// When, by the best of its lines; the times of the others are in `sources`.
+    /// When, by the best of its lines; the times of the others are in `sources`. Without meaning where `time_kind` is
+    /// [`TimeSource::None`].
     pub time: Timestamp,
+    /// What `time` is taken from.
+    pub time_kind: TimeSource,
+    /// The kill was at `time` or up to `uncertainty_nanos` after it, not before.
+    pub at_or_after: bool,
+    /// Nanoseconds since the host's boot, where a line prints them.
+    pub boot_nanos: Option<i64>,
+    /// Who tells of it; of several the most trusted.
+    pub told_by: Option<ToldBy>,
+    /// The program that wrote the line, where only a process tells.
+    pub writer: Option<String>,
     /// How far from `time` the truth may lie, in nanoseconds.
     pub uncertainty_nanos: i64,
     /// Where `time` comes from, as a person would say it.
@@ -233,14 +343,16 @@ pub struct OomEvent {
     pub cgroup: Option<String>,
     /// The cgroup whose limit was reached.
     pub limit_cgroup: Option<String>,
+    /// That limit, in bytes.
+    pub limit_bytes: Option<u64>,
+    /// What the cgroup held when it was reached, in bytes.
+    pub usage_bytes: Option<u64>,
     /// `CONSTRAINT_NONE`, `CONSTRAINT_MEMCG`, …
     pub constraint: Option<String>,
     /// Name of the thread whose allocation failed (need not be of the process killed).
     pub invoked_by: Option<String>,
     /// When the kernel had its memory back.
     pub reaped_at: Option<Timestamp>,
-    /// The limit of the cgroup that was reached (`memory: usage … limit …` of the same dump).
-    pub limit_bytes: Option<u64>,
     /// Memory of the host (`N pages RAM` of the same dump, pages of 4 KiB).
     pub host_memory_bytes: Option<u64>,
     /// Swap of the host (`Total swap` of the same dump).

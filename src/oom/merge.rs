@@ -3,11 +3,12 @@
 //! 1. Equal host, pid, total-vm and anon-rss: one kill, whatever the times say (their difference is one of clocks).
 //! 2. A sighting with a pid but without these figures: the kill of that pid on that host within five seconds; a reaper's
 //!    line, the last kill of that pid before it.
-//! 3. A report without a pid: a kill on that host within five seconds that nothing in it contradicts.
+//! 3. A report without a pid: a kill on that host within five seconds that nothing in it contradicts; of accounting, which
+//!    tells the end of the job, the last kill of that job before it.
 //! 4. A dump without a victim (its log was cut): the first kill after it that has no dump of its own.
 
 use super::assembly::DUMP_NANOS;
-use super::event::{Facts, OomEvent, OomKind, OomSighting, Role, Source};
+use super::event::{Facts, OomEvent, OomKind, OomSighting, Role, Source, TimeSource, ToldBy};
 use super::host::{Names, short};
 use crate::time::{NANOS, Timestamp};
 use sha2::{Digest, Sha256};
@@ -18,6 +19,8 @@ use std::fmt::Write;
 const COPY_NANOS: i64 = 5 * NANOS;
 /// How long after a kill its memory may be reaped.
 const REAP_NANOS: i64 = 600 * NANOS;
+/// How long before its job's end, as accounting tells it, a kill may lie.
+const JOB_NANOS: i64 = 86_400 * NANOS;
 /// Neighbours in time that are looked at for one sighting: a log of a million kills in a second stays linear.
 const LOOK: usize = 64;
 /// Lines kept for one event.
@@ -30,6 +33,8 @@ pub struct Merged {
     pub events: Vec<OomEvent>,
     /// Sightings that no log gives an absolute time (`--boot`, a year or a zone is missing), in order of path and line.
     pub untimed: Vec<OomSighting>,
+    /// The kills of these: events whose `time` has no meaning.
+    pub undated: Vec<OomEvent>,
 }
 
 /// Host (by number), clock (0 since 1970, 1 since boot), time, group.
@@ -47,6 +52,8 @@ struct Groups {
     by_time: BTreeSet<At>,
     by_pid: BTreeMap<OfHost, BTreeSet<(u8, i64, usize)>>,
     groups_of_pid: BTreeMap<OfHost, BTreeSet<usize>>,
+    /// By job, pod or container, on whatever host.
+    by_workload: BTreeMap<String, BTreeSet<(u8, i64, usize)>>,
 }
 
 impl Groups {
@@ -64,6 +71,11 @@ impl Groups {
         let Some(host) = self.hosts.get(group).copied() else { return };
         if let Some(pid) = sighting.facts.pid {
             self.groups_of_pid.entry((host, pid)).or_default().insert(group);
+        }
+        if let (Some((base, at)), Some(key)) =
+            (sighting.clock(), sighting.facts.workload.as_ref().and_then(|w| w.key()))
+        {
+            self.by_workload.entry(key).or_default().insert((base, at, group));
         }
         if let Some((base, at)) = sighting.clock() {
             self.by_time.insert((host, base, at, group));
@@ -95,14 +107,34 @@ impl Groups {
         times.range(span).take(LOOK).min_by_key(|(_, t, group)| (t.abs_diff(at), *group)).map(|(.., group)| *group)
     }
 
+    /// The group of the last kill of that job, pod or container before `s`, where `s` tells of its end.
+    fn of_workload(&self, host: Option<usize>, s: &OomSighting) -> Option<usize> {
+        let (base, at) = s.clock()?;
+        let times = self.by_workload.get(&s.facts.workload.as_ref()?.key()?)?;
+        let ends = s.time.is_some_and(|t| t.source == TimeSource::Accounting);
+        let span = (base, at.saturating_sub(JOB_NANOS), 0)..=(base, at.saturating_add(COPY_NANOS), usize::MAX);
+        let fits = |group: usize| {
+            let of = self.hosts.get(group).copied().flatten();
+            let mut members = self.members.get(group).into_iter().flatten().take(LOOK);
+            (of.is_none() || host.is_none() || of == host)
+                && members.any(|m| {
+                    ends || matches!(m.role, Role::Killed | Role::Constraint) && m.told_by == Some(ToldBy::Kernel)
+                })
+        };
+        times.range(span).rev().take(LOOK).map(|(.., group)| *group).find(|g| fits(*g))
+    }
+
     /// The group of the nearest kill that `s`, which has no pid, can be a report of.
     fn of_report(&self, host: Option<usize>, s: &OomSighting) -> Option<usize> {
+        if let Some(group) = self.of_workload(host, s) {
+            return Some(group);
+        }
         let (base, at) = s.clock()?;
         let before = self.by_time.range((host, base, at.saturating_sub(COPY_NANOS), 0)..(host, base, at, 0)).rev();
         let after = self.by_time.range((host, base, at, 0)..=(host, base, at.saturating_add(COPY_NANOS), usize::MAX));
         let fits = |group: usize| {
             let mut members = self.members.get(group).into_iter().flatten().take(LOOK);
-            members.all(|m| compatible(&m.facts, &s.facts))
+            members.all(|m| compatible(m, s))
         };
         (before.take(LOOK).chain(after.take(LOOK)))
             .filter(|(.., group)| fits(*group))
@@ -124,7 +156,7 @@ impl Groups {
             let (mine, has) = (&s.facts, |f: fn(&Facts) -> bool| members().any(|m| f(&m.facts)));
             mine.invoked_by.is_some() && !has(|f| f.invoked_by.is_some())
                 || mine.host_memory.is_some() && !has(|f| f.host_memory.is_some())
-                || mine.limit.is_some() && !has(|f| f.limit.is_some())
+                || mine.limit_bytes.is_some() && !has(|f| f.limit_bytes.is_some())
                 || mine.host_swap.is_some() && !has(|f| f.host_swap.is_some())
                 || mine.limit_cgroup.is_some() && !has(|f| f.limit_cgroup.is_some())
                 || mine.score.is_some() && !has(|f| f.score.is_some())
@@ -134,13 +166,20 @@ impl Groups {
     }
 }
 
-/// Whether nothing in the two facts says that they are of two kills.
-fn compatible(a: &Facts, b: &Facts) -> bool {
-    let class = |f: &Facts| match f.kind {
-        Some(OomKind::Gpu) => 2,
-        Some(OomKind::Userspace) => 1,
-        _ => 0,
+/// Whether nothing in the two says that they are of two kills.
+fn compatible(a: &OomSighting, b: &OomSighting) -> bool {
+    // systemd tells alike of what the kernel killed and of what systemd-oomd did.
+    let class = |s: &OomSighting| match s.facts.kind {
+        Some(OomKind::Gpu) => Some(2),
+        Some(OomKind::Userspace) => Some(1),
+        None if s.told_by == Some(ToldBy::Systemd) => None,
+        _ => Some(0),
     };
+    let classes = match (class(a), class(b)) {
+        (Some(a), Some(b)) => a == b,
+        (one, other) => one.or(other) != Some(2),
+    };
+    let (a, b) = (&a.facts, &b.facts);
     // The kernel cuts names at 15 bytes.
     let names = match (&a.process, &b.process) {
         (Some(a), Some(b)) => a.starts_with(b.as_str()) || b.starts_with(a.as_str()),
@@ -150,7 +189,7 @@ fn compatible(a: &Facts, b: &Facts) -> bool {
         (Some(a), Some(b)) => a.agrees(b),
         _ => true,
     };
-    class(a) == class(b) && names && workloads
+    classes && names && workloads
 }
 
 /// Makes one event of all sightings of one kill. The result does not depend on the order of `sightings`; time grows as
@@ -201,8 +240,11 @@ pub fn merge(mut sightings: Vec<OomSighting>) -> Merged {
     let mut merged = Merged::default();
     for members in groups.members {
         match event(&members) {
-            Some(event) => merged.events.push(event),
-            None => merged.untimed.extend(members),
+            Some(event) if event.time_kind != TimeSource::None => merged.events.push(event),
+            event => {
+                merged.undated.extend(event);
+                merged.untimed.extend(members);
+            }
         }
     }
     merged.events.sort_by(|a, b| (a.time, &a.host, a.pid, &a.id).cmp(&(b.time, &b.host, b.pid, &b.id)));
@@ -264,12 +306,14 @@ fn event(members: &[OomSighting]) -> Option<OomEvent> {
         (time.is_none(), time, s.role, s.sources.first().map(|l| (l.path.clone(), l.line)))
     });
     let best = *ranked.first()?;
-    let time = best.time?;
+    let time = best.time;
     let mut by_role = ranked.clone();
     by_role.sort_by_key(|s| s.role);
     let mut facts = Facts::default();
     by_role.iter().for_each(|s| facts.fill(&s.facts));
     let host = ranked.iter().find_map(|s| s.host.clone());
+    let boot_nanos = by_role.iter().find_map(|s| s.boot_nanos);
+    let told_by = ranked.iter().filter_map(|s| s.told_by).min();
     let mut sources: Vec<Source> = members.iter().flat_map(|s| s.sources.iter().cloned()).collect();
     sources.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     sources.dedup_by(|a, b| a.path == b.path && a.line == b.line);
@@ -278,13 +322,23 @@ fn event(members: &[OomSighting]) -> Option<OomEvent> {
     sources.shrink_to_fit();
     let reaped = ranked.iter().filter_map(|s| s.reaped_at).min_by_key(|t| (t.assumed, t.uncertainty_nanos, t.at));
     Some(OomEvent {
-        id: identity(host.as_deref(), &facts, time.at),
+        id: identity(
+            host.as_deref(),
+            &facts,
+            time.map_or(boot_nanos.unwrap_or(0), |t| t.at.0),
+            time.is_none().then_some(&sources),
+        ),
         host,
-        time: time.at,
-        uncertainty_nanos: time.uncertainty_nanos.saturating_add(lag(best.role)),
-        time_source: time.from,
-        time_is_assumed: time.assumed,
-        alternative_time: time.alternative,
+        time: time.map_or(Timestamp(0), |t| t.at),
+        time_kind: time.map_or(TimeSource::None, |t| t.source),
+        at_or_after: time.is_some_and(|t| t.at_or_after),
+        boot_nanos,
+        told_by,
+        writer: ranked.iter().find_map(|s| s.writer.clone()).filter(|_| told_by == Some(ToldBy::Process)),
+        uncertainty_nanos: time.map_or(0, |t| t.uncertainty_nanos.saturating_add(lag(best.role))),
+        time_source: time.map_or("no line tells a time", |t| t.from),
+        time_is_assumed: time.is_some_and(|t| t.assumed),
+        alternative_time: time.and_then(|t| t.alternative),
         kind: facts.kind.unwrap_or(OomKind::Host),
         process: facts.process,
         pid: facts.pid,
@@ -297,10 +351,11 @@ fn event(members: &[OomSighting]) -> Option<OomEvent> {
         oom_score_adj: facts.score_adj,
         cgroup: facts.cgroup,
         limit_cgroup: facts.limit_cgroup,
+        limit_bytes: facts.limit_bytes,
+        usage_bytes: facts.usage_bytes,
         constraint: facts.constraint,
         invoked_by: facts.invoked_by,
         reaped_at: reaped.map(|t| t.at),
-        limit_bytes: facts.limit,
         host_memory_bytes: facts.host_memory,
         host_swap_bytes: facts.host_swap,
         workload: facts.workload,
@@ -311,10 +366,14 @@ fn event(members: &[OomSighting]) -> Option<OomEvent> {
 }
 
 /// With figures the id holds whatever the clocks say and however the host is written; without them it needs the time.
-fn identity(host: Option<&str>, facts: &Facts, at: Timestamp) -> String {
-    let what = match facts.figures() {
-        Some(figures) => format!("{figures:?}"),
-        None => format!("{:?} {:?} {:?} {}", facts.pid, facts.process, facts.kind, at.0),
+fn identity(host: Option<&str>, facts: &Facts, at: i64, lines: Option<&Vec<Source>>) -> String {
+    let what = match (facts.figures(), lines.and_then(|l| l.first())) {
+        (Some(figures), _) => format!("{figures:?}"),
+        (None, None) => format!("{:?} {:?} {:?} {at}", facts.pid, facts.process, facts.kind),
+        // Without any time only where it stands tells it from others.
+        (None, Some(line)) => {
+            format!("{:?} {:?} {:?} {at} {}:{}", facts.pid, facts.process, facts.kind, line.path, line.line)
+        }
     };
     let digest = Sha256::digest(format!("oom/1 {:?} {what}", host.map(short)));
     digest.iter().take(8).fold(String::new(), |mut id, byte| {

@@ -2,28 +2,31 @@
 
 use super::assembly::Assembly;
 use super::envelope::{Envelope, Whose, ansible};
-use super::event::{EventTime, OomKind, OomSighting, Role, Source};
+use super::event::{OomKind, OomSighting, Role, Source, ToldBy};
 use super::facts::{self, Collected, FactsLineError};
-use super::format::{self, Format, Peeled, container, counter, csv, document, export, journal};
-use super::kernel::Saying;
-use super::options::{Options, Resolved};
+use super::format::Format;
+use super::object::{self, Context, Found, Record, document};
+use super::options::Options;
+use super::prefix::{self, Peeled, Writer};
+use super::sheet::{Sheets, Told, counter, export, list};
 use super::stamp::Stamp;
 use super::summary::{LogSummary, NotUnderstood};
-use super::time_range::LogSpan;
-use super::{prefilter, text};
+use super::teller::{self, Saying};
+use super::time_range::{LogSpan, year_of};
+use super::{decode, prefilter, reason, text};
 use crate::names::Names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The longest line of text that is read, in bytes; the rest of a longer one is cut off and counted. (An object of JSON
-/// may be 32 MiB long.)
+/// The longest line of text that is read, in bytes; the rest of a longer one is cut off and counted. (JSON, and a whole
+/// output in one line as `ansible -o` prints it, may be longer.)
 pub const MAX_LINE: usize = 64 << 10;
 /// Sightings kept of one log.
 pub(super) const MAX_SIGHTINGS: usize = 100_000;
 /// Lines kept that were not understood.
 const MAX_EXAMPLES: usize = 100;
 /// Lines looked at for the format of a log, whether or not they speak of an OOM.
-const SAMPLE: u64 = 32;
+pub(super) const SAMPLE: u64 = 64;
 /// Sightings made of lines that stand for several hosts: a nodeset of thousands over a log of millions is an attack.
 const MAX_COPIES: u64 = 1 << 20;
 /// Documents, blocks and counters that may be open at once, of as many hosts.
@@ -33,9 +36,10 @@ const MAX_OPEN: usize = 4096;
 /// format, or says something of an OOM.
 pub fn looks_like_a_log(head: &[u8]) -> bool {
     let mut scanner = Scanner::new("", &Options { year: Some(2000), ..Options::default() });
+    let head = super::feed::decoded(head);
     for (number, line) in (1..).zip(head.split(|b| *b == b'\n').take(400)) {
-        let bare = line.trim_ascii();
-        if !bare.is_empty() && super::format::peel(bare).format != Format::Plain {
+        let bare = decode::plain(line);
+        if prefix::peel(bare.trim_ascii(), &scanner.envelope.labels).format.is_some() {
             return true;
         }
         scanner.line(number, line);
@@ -50,7 +54,7 @@ pub fn looks_like_a_log(head: &[u8]) -> bool {
 /// How the lines of a log are to be read.
 enum Mode {
     Lines,
-    Csv(csv::Columns),
+    List(list::Columns),
     /// By whose they are: lines of several hosts may come mixed.
     Export(BTreeMap<Whose, export::Export>),
 }
@@ -63,28 +67,39 @@ struct Document {
     number: u64,
 }
 
+/// An object of JSON that ends a line of text.
+fn embedded(message: &[u8]) -> Option<&[u8]> {
+    let message = message.trim_ascii_end();
+    let at = text::find(message, b"{\"").filter(|_| message.ends_with(b"}"))?;
+    let before = at.checked_sub(1).and_then(|i| message.get(i));
+    before.is_none_or(u8::is_ascii_whitespace).then(|| message.get(at..)).flatten()
+}
+
 /// Reads one log.
 pub struct Scanner {
-    label: Arc<str>,
-    options: Options,
+    pub(super) label: Arc<str>,
+    pub(super) options: Options,
     pub(super) envelope: Envelope,
     mode: Mode,
-    span: LogSpan,
+    pub(super) span: LogSpan,
+    sheets: Sheets,
     /// JSON documents over several lines that have not ended, by whose they are.
     documents: BTreeMap<Whose, Document>,
     /// Bytes in them.
     in_documents: usize,
     /// The lines being read were quoted in a document.
     quoted: bool,
-    collected: Collected,
+    pub(super) collected: Collected,
     pub(super) facts_not_understood: u64,
     /// Kills counted so far, by whose counter and its scope.
     counters: BTreeMap<(Whose, String), u64>,
+    /// The time of the last `[Sep21 14:13]` of `dmesg -e`: of the lines behind it only their seconds are told.
+    minute: Option<Stamp>,
     copies: u64,
     begun: bool,
     assembly: Assembly,
     pub(super) summary: LogSummary,
-    formats: BTreeMap<Format, u64>,
+    pub(super) formats: BTreeMap<Format, u64>,
     hosts: BTreeSet<String>,
     pub(super) without_boot: BTreeMap<String, u64>,
     pub(super) without_year: u64,
@@ -95,6 +110,8 @@ pub struct Scanner {
     pub(super) cut: u64,
     pub(super) dropped: u64,
     pub(super) documents_lost: u64,
+    /// Forms that are not read, with what to give instead.
+    pub(super) refused: BTreeMap<&'static str, u64>,
 }
 
 impl Scanner {
@@ -106,12 +123,14 @@ impl Scanner {
             envelope: Envelope::default(),
             mode: Mode::Lines,
             span: LogSpan::default(),
+            sheets: Sheets::default(),
             documents: BTreeMap::new(),
             in_documents: 0,
             quoted: false,
             collected: Collected::default(),
             facts_not_understood: 0,
             counters: BTreeMap::new(),
+            minute: None,
             copies: 0,
             begun: false,
             assembly: Assembly::default(),
@@ -127,6 +146,7 @@ impl Scanner {
             cut: 0,
             dropped: 0,
             documents_lost: 0,
+            refused: BTreeMap::new(),
         }
     }
 
@@ -136,14 +156,32 @@ impl Scanner {
         self
     }
 
+    /// Whether lines may be passed over that hold none of the words of `prefilter`.
+    pub(super) fn may_skip(&self) -> bool {
+        matches!(self.mode, Mode::Lines)
+            && self.summary.lines >= SAMPLE
+            && self.documents.is_empty()
+            && self.minute.is_none()
+            && !self.sheets.is_open()
+            && !self.envelope.is_open()
+    }
+
+    /// Lines that hold nothing that matters were passed over.
+    pub(super) fn passed(&mut self, count: u64, lines: &[u8]) {
+        self.summary.lines += count;
+        let lines = lines.strip_suffix(b"\n").unwrap_or(lines);
+        let last = memchr::memrchr(b'\n', lines).map_or(lines, |at| lines.get(at + 1..).unwrap_or_default());
+        self.span.note(last, &self.options);
+    }
+
     /// Takes the next line, `number` counted from 1; its line end may be there or not.
     pub fn line(&mut self, number: u64, bytes: &[u8]) {
         self.summary.lines += 1;
-        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-        let json = matches!(bytes.first(), Some(b'{' | b'[')) || !self.documents.is_empty();
+        let bytes = &*decode::plain(bytes);
+        let long =
+            matches!(bytes.first(), Some(b'{' | b'[')) || !self.documents.is_empty() || ansible::is_one_line(bytes);
         let bytes = match bytes.get(..MAX_LINE) {
-            Some(head) if !json => {
+            Some(head) if !long && bytes.len() > MAX_LINE => {
                 self.cut += 1;
                 head
             }
@@ -163,6 +201,11 @@ impl Scanner {
     }
 
     fn inside(&mut self, number: u64, whose: &Whose, line: &[u8]) {
+        let labelled = if whose.hosts.is_empty() || whose.weak { self.envelope.label(line) } else { None };
+        let (whose, line) = match &labelled {
+            Some((label, rest)) => (label, *rest),
+            None => (whose, line),
+        };
         if !self.documents.is_empty() && !self.quoted && self.documents.contains_key(whose) {
             return self.document_line(whose, line);
         }
@@ -171,35 +214,35 @@ impl Scanner {
         }
         if !self.begun && !line.is_empty() && !self.quoted {
             self.begun = true;
-            if let Some(columns) = csv::names(line) {
-                self.mode = Mode::Csv(columns);
+            if let Some(columns) = list::names(line) {
+                self.mode = Mode::List(columns);
                 return;
             }
-            if csv::opens(line) {
-                self.mode = Mode::Csv(csv::USUAL);
+            if list::opens(line) {
+                self.mode = Mode::List(list::USUAL);
             } else if export::opens(line) {
                 self.mode = Mode::Export(BTreeMap::new());
             }
         }
         match &mut self.mode {
-            Mode::Csv(columns) => match csv::row(line, *columns) {
+            Mode::List(columns) => match list::row(line, *columns) {
                 Some((peeled, saying)) => self.add(number, whose, &peeled, saying),
                 None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
-                None => self.not_understood(number, line),
+                None => self.not_understood(number, line, reason::LIST),
             },
             Mode::Export(exports) => {
                 if exports.len() >= MAX_OPEN && !exports.contains_key(whose) {
-                    return self.not_understood(number, line);
+                    return self.not_understood(number, line, reason::TOO_MANY);
                 }
                 if let Some((record, at)) = exports.entry(whose.clone()).or_default().line(number, line) {
                     self.record(at, whose, &record, Format::JournalExport);
                 }
             }
             Mode::Lines => match line.first() {
-                Some(b'{') if line.len() > 1 => self.json(number, whose, line),
+                Some(b'{') if line.len() > 1 => self.json(number, whose, line, None),
                 Some(b'{' | b'[') if line.len() == 1 && !self.quoted => self.open_document(number, whose, line),
-                Some(b'[') if line.get(1) == Some(&b'{') => self.json(number, whose, line),
-                _ => self.text(number, whose, line),
+                Some(b'[') if matches!(line.get(1), Some(b'{' | b'[')) => self.json(number, whose, line, None),
+                _ => self.text(number, whose, line, None),
             },
         }
     }
@@ -209,17 +252,91 @@ impl Scanner {
         *self.formats.entry(Format::Collected).or_default() += 1;
         match self.collected.line(rest) {
             facts::Line::Fact => {}
-            facts::Line::Kernel(host, line) => self.text(number, &Whose::one(host), line),
+            facts::Line::Kernel(host, line) => {
+                let whose = Whose::one(host);
+                self.text(number, &whose, line, None);
+            }
             facts::Line::Bad => {
                 self.facts_not_understood += 1;
                 if self.summary.facts_errors.len() < MAX_EXAMPLES {
-                    self.summary.facts_errors.push(FactsLineError { line: number, found: text::lossy(rest, 80) });
+                    self.summary.facts_errors.push(FactsLineError { line: number, found: text::lossy(rest, 120) });
                 }
             }
         }
     }
 
-    fn counter(&mut self, number: u64, whose: &Whose, reading: &counter::Reading) {
+    /// A line of text; `around` is what is known from a document that holds it.
+    fn text(&mut self, number: u64, whose: &Whose, line: &[u8], around: Option<&Context>) {
+        if around.is_none() {
+            let mut told = Vec::new();
+            let ours = self.sheets.line(number, line, self.options.written, &mut told);
+            told.into_iter().for_each(|t| self.told(whose, t));
+            if ours {
+                return;
+            }
+        }
+        if !prefilter::may_matter(line) && self.summary.lines > SAMPLE && self.minute.is_none() {
+            return;
+        }
+        let mut peeled = prefix::peel(line, &self.envelope.labels);
+        if let Some(around) = around {
+            around.surround(&mut peeled);
+        }
+        self.relative(line, &mut peeled);
+        if let Some(reading) = counter::reading(&peeled.message, whose.file.as_deref()) {
+            return self.counted(number, whose, &peeled, &reading);
+        }
+        if let Some(object) = embedded(&peeled.message).filter(|_| around.is_none()) {
+            let (object, head) = (object.to_vec(), peeled.clone().owned());
+            if self.objects(number, whose, &object, Some(&head)) == Some(true) {
+                return;
+            }
+        }
+        match teller::understand(&peeled) {
+            Some(saying) => self.add(number, whose, &peeled, saying),
+            None if prefilter::must_matter(&peeled.message) => {
+                let why = reason::of(&peeled.message);
+                self.not_understood(number, line, why);
+            }
+            None if peeled.format.is_some() || self.summary.lines <= SAMPLE => {
+                *self.formats.entry(peeled.format.unwrap_or(Format::Plain)).or_default() += 1;
+            }
+            None => {}
+        }
+    }
+
+    /// `dmesg -e` prints the minute once, and seconds since the line before behind it: they lie within that minute.
+    fn relative(&mut self, line: &[u8], peeled: &mut Peeled<'_>) {
+        match peeled.stamp {
+            Some((stamp @ Stamp::Yearless { unit, .. }, _))
+                if unit > super::stamp::SECOND && line.starts_with(b"[") =>
+            {
+                self.minute = Some(stamp);
+            }
+            None if line.starts_with(b"[") && line.trim_ascii_start().get(..8).is_some_and(|h| h.contains(&b'+')) => {
+                peeled.stamp = self.minute.map(|stamp| (stamp, prefix::KERNEL));
+                peeled.format = Some(Format::DmesgTime);
+            }
+            _ => {}
+        }
+    }
+
+    fn told(&mut self, whose: &Whose, told: Told) {
+        let Some((first, more)) = told.lines.split_first() else { return };
+        self.add(*first, whose, &told.peeled, told.saying.clone());
+        if let Some(last) = self.assembly.last() {
+            let role = told.saying.role;
+            let time = last.time;
+            last.sources.extend(more.iter().map(|line| Source {
+                path: Arc::clone(&self.label),
+                line: *line,
+                role,
+                time,
+            }));
+        }
+    }
+
+    fn counted(&mut self, number: u64, whose: &Whose, peeled: &Peeled<'_>, reading: &counter::Reading) {
         *self.formats.entry(Format::Counters).or_default() += 1;
         let Some(kills) = reading.kills else { return };
         let key = (whose.clone(), reading.scope.clone());
@@ -227,94 +344,105 @@ impl Scanner {
             self.dropped += 1;
             return;
         }
-        // A counter that fell began anew.
-        let before = self.counters.insert(key, kills).filter(|b| *b <= kills).unwrap_or(0);
+        let before = self.counters.insert(key, kills).unwrap_or(0);
         if kills > before {
-            let peeled = Peeled {
-                format: Format::Counters,
-                stamp: None,
-                boot: None,
-                host: None,
-                message: b"".as_slice().into(),
-            };
-            self.add(number, whose, &peeled, reading.saying(kills - before));
+            self.add(number, whose, peeled, reading.saying(kills - before));
         }
     }
 
-    fn text(&mut self, number: u64, whose: &Whose, line: &[u8]) {
-        if let Some(reading) = counter::reading(line, whose.file.as_deref()) {
-            return self.counter(number, whose, &reading);
-        }
-        if !prefilter::may_matter(line) {
-            if self.summary.lines <= SAMPLE && !line.is_empty() {
-                *self.formats.entry(format::peel(line).format).or_default() += 1;
-            }
-            return;
-        }
-        self.peeled(number, whose, &format::peel(line), line);
-    }
-
-    /// A line that may speak of an OOM, its header taken off.
-    fn peeled(&mut self, number: u64, whose: &Whose, peeled: &Peeled<'_>, line: &[u8]) {
-        match format::understand(&peeled.message) {
-            Some(saying) => self.add(number, whose, peeled, saying),
-            None if prefilter::must_matter(&peeled.message) => self.not_understood(number, line),
-            None => *self.formats.entry(peeled.format).or_default() += 1,
-        }
-    }
-
-    fn record(&mut self, number: u64, whose: &Whose, record: &journal::Record, format: Format) {
+    fn record(&mut self, number: u64, whose: &Whose, record: &Record, format: Format) {
         *self.formats.entry(format).or_default() += 1;
         if !prefilter::may_matter(&record.message) {
             return;
         }
-        let peeled = record.peeled(format);
-        match format::understand(&record.message) {
-            Some(saying) => self.add(number, whose, &peeled, saying),
-            None if prefilter::must_matter(&record.message) => self.not_understood(number, &record.message),
-            None => {}
+        for line in record.message.split(|b| *b == b'\n') {
+            let mut peeled = record.peeled(format);
+            // What was printed before the message may stand in it again.
+            let inner = prefix::peel(line, &self.envelope.labels);
+            peeled.boot = inner.boot;
+            peeled.message = inner.message;
+            match teller::understand(&peeled) {
+                Some(saying) => self.add(number, whose, &peeled, saying),
+                None if prefilter::must_matter(line) => self.not_understood(number, line, reason::of(line)),
+                None => {}
+            }
         }
     }
 
-    /// A line of JSON, or a whole document.
-    fn json(&mut self, number: u64, whose: &Whose, text: &[u8]) {
-        let unseen =
-            text::has(text, b"\"MESSAGE\":[") || text::has(text, b"\"MESSAGE\" : [") || text::has(text, facts::MARK);
-        if !unseen && !prefilter::may_matter(text) && self.summary.lines > SAMPLE {
+    /// A line of JSON, or a whole document. `head`: what stood before it on its line.
+    fn json(&mut self, number: u64, whose: &Whose, text: &[u8], head: Option<&Peeled<'static>>) {
+        if !prefilter::may_matter(text) && self.summary.lines > SAMPLE {
             return;
         }
         if text.len() > document::MAX_DOCUMENT {
             self.documents_lost += 1;
             return;
         }
+        match self.objects(number, whose, text, head) {
+            None if prefilter::must_matter(text) => self.not_understood(number, text, reason::BAD_JSON),
+            // An object of another program's log that quotes the kernel; `"OOMKilled":false` is none.
+            Some(false) if prefilter::quotes_kernel(text) => self.not_understood(number, text, reason::UNKNOWN_JSON),
+            _ => {}
+        }
+    }
+
+    /// Reads the objects of a text: whether any was of a known form; `None` where the text is no JSON.
+    fn objects(&mut self, number: u64, whose: &Whose, text: &[u8], head: Option<&Peeled<'static>>) -> Option<bool> {
         let mut known = false;
+        let fields = self.options.fields.clone();
         let read = document::objects(text, &mut |object| {
-            if let Some(record) = journal::Record::of(object) {
-                known = true;
-                return self.record(number, whose, &record, Format::JournalJson);
-            }
-            if let Some(peeled) = container::docker(object) {
-                known = true;
-                return self.peeled(number, whose, &peeled, &peeled.message);
-            }
-            let found = format::kubernetes::event(object).or_else(|| format::docker::container(object));
-            for (peeled, saying) in found.into_iter().chain(format::kubernetes::containers(object)) {
-                known = true;
-                self.add(number, whose, &peeled, saying);
-            }
             // Output of commands, which may be JSON itself, but not Ansible's again.
             if !self.quoted {
                 self.quoted = true;
-                known |= ansible::outputs(object, &mut |host, line| match host {
+                let outputs = ansible::outputs(object, &mut |host, line| match host {
                     Some(host) => self.inside(number, &Whose::one(host), line.as_bytes()),
                     None => self.inside(number, whose, line.as_bytes()),
                 });
                 self.quoted = false;
+                if outputs {
+                    known = true;
+                    return;
+                }
             }
+            known |= object::walk(object, &fields, &mut |found| self.found(number, whose, found, head));
         });
-        // An object of another program's log that quotes the kernel; `"OOMKilled":false` is none.
-        if (read.is_err() && prefilter::must_matter(text)) || (!known && prefilter::quotes_kernel(text)) {
-            self.not_understood(number, text);
+        read.is_ok().then_some(known)
+    }
+
+    fn found(&mut self, number: u64, whose: &Whose, found: Found<'_>, head: Option<&Peeled<'static>>) {
+        match found {
+            Found::Refused(why) => *self.refused.entry(why).or_default() += 1,
+            Found::Entry(record) => self.record(number, whose, &record, Format::JournalJson),
+            Found::Kill(mut peeled, saying) => {
+                peeled.label = peeled.label.or_else(|| head.and_then(|h| h.label.clone().or_else(|| h.host.clone())));
+                self.add(number, whose, &peeled, saying);
+            }
+            Found::Text(text, context) => {
+                let mut context = context.clone();
+                if let Some(head) = head {
+                    let name = |n: &Option<std::borrow::Cow<'_, [u8]>>| n.as_ref().and_then(|n| text::name(n));
+                    context.host = context.host.or_else(|| name(&head.host)).or_else(|| name(&head.label));
+                    context.weak = context.weak.or_else(|| name(&head.weak));
+                    context.stamp = context.stamp.or(head.stamp);
+                    context.contained |= head.contained;
+                }
+                for line in text.split('\n').filter(|l| !l.trim().is_empty()) {
+                    let bytes = decode::plain(line.as_bytes());
+                    match bytes.trim_ascii().first() {
+                        Some(b'{') if !self.quoted && bytes.trim_ascii().ends_with(b"}") => {
+                            self.quoted = true;
+                            let outer =
+                                Peeled { stamp: context.stamp, contained: context.contained, ..Peeled::default() };
+                            let host = context.host.clone().map(|h| h.into_bytes().into());
+                            let weak = context.weak.clone().map(|h| h.into_bytes().into());
+                            let inner = bytes.trim_ascii().to_vec();
+                            self.json(number, whose, &inner, Some(&Peeled { label: host, weak, ..outer }));
+                            self.quoted = false;
+                        }
+                        _ => self.text(number, whose, &bytes, Some(&context)),
+                    }
+                }
+            }
         }
     }
 
@@ -346,13 +474,17 @@ impl Scanner {
             && let Some(text) = document.text
         {
             self.in_documents -= text.len().min(self.in_documents);
-            self.json(document.number, whose, &text);
+            self.json(document.number, whose, &text, None);
         }
     }
 
     fn add(&mut self, number: u64, whose: &Whose, peeled: &Peeled<'_>, saying: Saying) {
-        *self.formats.entry(peeled.format).or_default() += 1;
-        if self.options.explicit_host.is_some() || whose.hosts.len() < 2 {
+        *self.formats.entry(peeled.format.unwrap_or(Format::Plain)).or_default() += 1;
+        if self.span.dated.is_none() && peeled.stamp.is_some_and(|(s, _)| s.is_dated()) {
+            self.span.dated = peeled.stamp.and_then(|(s, c)| self.instant(s, c));
+        }
+        let named = saying.host.is_some() || peeled.own_host().is_some();
+        if self.options.explicit_host.is_some() || named || whose.hosts.len() < 2 {
             return self.add_one(number, whose.hosts.first(), whose.weak, peeled, saying);
         }
         for host in whose.hosts.iter() {
@@ -365,27 +497,41 @@ impl Scanner {
         }
     }
 
-    fn add_one(&mut self, number: u64, enclosing: Option<&Arc<str>>, weak: bool, peeled: &Peeled<'_>, saying: Saying) {
-        let own = || saying.host.clone().or_else(|| peeled.host.as_deref().and_then(text::name));
-        let enclosing = || enclosing.map(|h| h.to_string());
-        let named = || if weak { own().or_else(enclosing) } else { enclosing().or_else(own) };
-        let host = (self.options.explicit_host.clone()).or_else(named).or_else(|| self.options.file_host.clone());
+    /// The host that the line names wins over the collector's, that over a pod or a file's name.
+    fn add_one(&mut self, number: u64, block: Option<&Arc<str>>, weak: bool, peeled: &Peeled<'_>, saying: Saying) {
+        let name = |part: &Option<std::borrow::Cow<'_, [u8]>>| part.as_deref().and_then(text::name);
+        let block = |strong: bool| block.filter(|_| weak != strong).map(|h| h.to_string());
+        let host = (self.options.explicit_host.clone())
+            .or_else(|| saying.host.clone())
+            .or_else(|| peeled.own_host())
+            .or_else(|| name(&peeled.label))
+            .or_else(|| block(true))
+            .or_else(|| name(&peeled.weak))
+            .or_else(|| block(false))
+            .or_else(|| self.options.file_host.clone());
         if let Some(host) = &host
             && self.hosts.len() < 2
         {
             self.hosts.insert(host.clone());
         }
-        let time = self.time(host.as_deref(), peeled, saying.facts.kind);
+        let time = self.time(host.as_deref(), peeled, &saying);
         let reaped_at = (saying.role == Role::Reaped).then_some(time).flatten();
         if self.assembly.done() >= MAX_SIGHTINGS {
             self.dropped += 1;
             return;
         }
+        let writer = match &peeled.writer {
+            Writer::Program(p) if saying.told_by == Some(ToldBy::Process) => text::name(p),
+            _ if peeled.contained && saying.told_by == Some(ToldBy::Process) => Some("a container's output".to_owned()),
+            _ => None,
+        };
         self.assembly.push(OomSighting {
             host,
             time,
             boot_nanos: peeled.boot,
             role: saying.role,
+            told_by: saying.told_by,
+            writer,
             reaped_at,
             reaped_boot_nanos: (saying.role == Role::Reaped).then_some(peeled.boot).flatten(),
             facts: saying.facts,
@@ -393,71 +539,18 @@ impl Scanner {
         });
     }
 
-    /// The best time that the line gives; what is missing is noted for the warnings.
-    fn time(&mut self, host: Option<&str>, peeled: &Peeled<'_>, kind: Option<OomKind>) -> Option<EventTime> {
-        let given = peeled.boot.and(self.options.boot_of(host));
-        let collected = if given.is_none() { host.and_then(|h| self.collected.kernel_epoch(h)) } else { None };
-        if let Some((boot, source)) = given.map(|b| (b, "--boot")).or(collected.map(|b| (b, "collected"))) {
-            self.summary.boot_time = Some(boot);
-            self.summary.boot_source = Some(source);
-        }
-        if let (Some(boot), Some(nanos)) = (collected, peeled.boot)
-            && matches!(peeled.stamp, Some((Stamp::Boot { .. }, _)))
-        {
-            return Some(EventTime {
-                at: boot.plus_nanos(nanos),
-                uncertainty_nanos: facts::BOOT_UNCERTAINTY_NANOS,
-                from: "boot-relative + boot time collected on the host",
-                assumed: false,
-                alternative: None,
-            });
-        }
-        let Some((stamp, clock)) = peeled.stamp else {
-            // CUDA's own message is printed to a job's output, which seldom has times: nothing is missed.
-            self.without_time += u64::from(kind != Some(OomKind::Gpu));
-            return None;
-        };
-        if matches!(stamp, Stamp::Local { .. } | Stamp::Yearless { .. }) {
-            let (zone, assumed) = self.options.zone_of(host);
-            self.summary.timezone = Some(zone.to_string());
-            self.summary.timezone_assumed |= assumed;
-        }
-        let printed = self.options.resolve(stamp, clock, host);
-        let counted = peeled.boot.map(|nanos| self.options.resolve(Stamp::Boot { nanos }, clock, host));
-        match printed {
-            Resolved::NoBoot => {
-                let host = host.unwrap_or("HOST");
-                if self.without_boot.len() < 100 || self.without_boot.contains_key(host) {
-                    *self.without_boot.entry(host.to_owned()).or_default() += 1;
-                }
-            }
-            Resolved::NoYear => self.without_year += 1,
-            Resolved::OutOfRange => self.out_of_range += 1,
-            Resolved::Time(t) => {
-                self.ambiguous += u64::from(t.alternative.is_some());
-                self.year_guessed |= matches!(stamp, Stamp::Yearless { .. });
-            }
-        }
-        [Some(printed), counted]
-            .into_iter()
-            .flatten()
-            .filter_map(|r| if let Resolved::Time(t) = r { Some(t) } else { None })
-            .min_by_key(|t| (t.assumed, t.uncertainty_nanos))
-    }
-
-    fn not_understood(&mut self, number: u64, line: &[u8]) {
+    fn not_understood(&mut self, number: u64, line: &[u8], reason: &'static str) {
         self.summary.not_understood += 1;
         if self.summary.examples.len() < MAX_EXAMPLES {
-            self.summary.examples.push(NotUnderstood { line: number, text: text::lossy(line, 200) });
+            self.summary.examples.push(NotUnderstood { line: number, text: text::lossy(line, 200), reason });
         }
     }
 
     /// Ends the log.
     pub fn finish(mut self) -> LogSummary {
-        (self.summary.first, self.summary.last) = self.span.settle(&self.options);
         for (whose, document) in std::mem::take(&mut self.documents) {
             if let Some(text) = document.text {
-                self.json(document.number, &whose, &text);
+                self.json(document.number, &whose, &text, None);
             }
         }
         if let Mode::Export(exports) = &mut self.mode {
@@ -467,6 +560,13 @@ impl Scanner {
                 }
             }
         }
+        let mut told = Vec::new();
+        self.sheets.finish(&mut told);
+        told.into_iter().for_each(|t| self.told(&Whose::default(), t));
+        self.span.dated = self.span.dated.or_else(|| year_of(self.span.last_line(), &self.options));
+        (self.summary.first, self.summary.last) = self.span.settle(&self.options);
+        let mut sightings = std::mem::take(&mut self.assembly).finish();
+        self.date_again(&mut sightings);
         self.warn();
         let mut summary = self.summary;
         // Of formats seen equally often the first in order is taken.
@@ -476,8 +576,13 @@ impl Scanner {
             (0, _) => self.options.explicit_host.or(self.options.file_host),
             _ => None,
         };
-        summary.sightings = self.assembly.finish();
+        summary.sightings = sightings;
         summary.facts = self.collected.finish();
         summary
+    }
+
+    /// Whether what a kill tells is of GPU memory: printed to a job's output, which seldom has times.
+    pub(super) fn is_gpu(saying: &Saying) -> bool {
+        saying.facts.kind == Some(OomKind::Gpu)
     }
 }

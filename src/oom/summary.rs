@@ -3,7 +3,8 @@
 use super::envelope::nodeset::MAX_HOSTS;
 use super::event::OomSighting;
 use super::facts::{FactsLineError, HostFacts};
-use super::format::{Format, document};
+use super::format::Format;
+use super::object::document;
 use super::scanner::{MAX_LINE, MAX_SIGHTINGS, Scanner};
 use crate::time::Timestamp;
 
@@ -14,6 +15,8 @@ pub struct NotUnderstood {
     pub line: u64,
     /// Its beginning, decoded lossily, not escaped.
     pub text: String,
+    /// Why it gave no event.
+    pub reason: &'static str,
 }
 
 /// What a log held.
@@ -70,14 +73,19 @@ impl Scanner {
             );
         }
         let n = self.without_year;
-        say(n, format!("{n} OOM lines have no year, and no capture or --since says which"));
+        say(n, format!("{n} OOM lines have no year, and nothing says which: listed without a time"));
         let n = self.without_time;
-        say(n, format!("{n} OOM lines have no time at all"));
+        say(n, format!("{n} OOM lines have no time at all: listed without one"));
         let n = self.out_of_range;
         say(n, format!("{n} OOM lines have a time that cannot be (outside 1678 to 2261, or no date of its year)"));
         let n = self.ambiguous;
         say(n, format!("{n} OOM lines lie in an hour that the zone lives twice: the earlier instant is taken"));
-        say(u64::from(self.year_guessed), "times have no year: the year nearest to the captures is taken".to_owned());
+        let year = match (self.span.dated, self.options.near.or(self.options.written)) {
+            (Some(_), _) => "taken from other lines of the log",
+            (None, Some(_)) if self.options.near.is_some() => "the one nearest to the captures",
+            _ => "a guess, the latest that the file's own date allows",
+        };
+        say(u64::from(self.year_guessed), format!("times have no year: it is {year}"));
         say(
             u64::from(self.summary.timezone_assumed),
             "local times without a zone are taken as UTC: --log-tz [HOST=]ZONE names it".to_owned(),
@@ -95,6 +103,9 @@ impl Scanner {
             n,
             format!("{n} blocks name a group of hosts (@GROUP) whose members are not known: gather without regrouping"),
         );
+        for (why, n) in &self.refused {
+            say(*n, format!("not read: {why}"));
+        }
         let n = self.dropped;
         say(n, format!("{n} OOM lines beyond the first {MAX_SIGHTINGS} kills were not kept"));
     }

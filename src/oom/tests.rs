@@ -80,9 +80,8 @@ fn the_incident_is_three_kills_from_five_logs() {
         assert_eq!(event.total_vm_bytes, Some(941_138_648 * 1024));
         assert_eq!(event.host_memory_bytes, Some(6_291_358 * 4096));
         assert_eq!(event.host_swap_bytes, Some(0));
-        // dmesg's own iso form is early by up to a second; a boot time of whole seconds is good to half of one.
-        let within = if event.host.as_deref() == Some("node-a") { 500_000_000 } else { 1_000_000_000 };
-        assert_eq!((event.kind, event.time_is_assumed, event.uncertainty_nanos), (OomKind::Host, false, within));
+        assert_eq!((event.kind, event.time_is_assumed, event.uncertainty_nanos), (OomKind::Host, false, 1_000_000_000));
+        assert!(event.at_or_after, "dmesg drops the fraction of the boot time");
         assert_eq!(event.invoked_by.as_deref(), Some("python3"));
         assert_eq!(event.workload.as_ref().map(|w| w.id.as_str()), Some("train.service"));
         assert_eq!(event.sources.len(), sources);
@@ -316,7 +315,8 @@ fn what_is_not_understood_is_counted_with_its_line() {
     let summary = scan("x", &of_host("h"), text.as_bytes());
     assert_eq!((summary.lines, summary.not_understood), (4, 2));
     assert_eq!(summary.examples.iter().map(|e| e.line).collect::<Vec<_>>(), [2, 3]);
-    let summary = scan("x", &of_host("h"), b"{\"log\":\"Killed process 1 (a)\"}\n{\"State\":{\"OOMKilled\":false}}\n");
+    let summary =
+        scan("x", &of_host("h"), b"{\"log\":[\"Killed process 1 (a)\"]}\n{\"State\":{\"OOMKilled\":false}}\n");
     assert_eq!(summary.examples.iter().map(|e| e.line).collect::<Vec<_>>(), [1]);
     let mut long = b"x".repeat(MAX_LINE);
     long.extend_from_slice(b"Out of memory: Killed process x");

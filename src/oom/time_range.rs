@@ -2,8 +2,8 @@
 
 use memchr::memmem;
 
-use super::format::peel;
 use super::options::{Clock, Options, Resolved};
+use super::prefix::{Labels, peel};
 use super::stamp::Stamp;
 use crate::time::Timestamp;
 
@@ -15,6 +15,8 @@ const TRIED: u32 = 256;
 /// The first and the last time of a log, at the cost of a short copy a line.
 pub(super) struct LogSpan {
     first: Option<Timestamp>,
+    /// A time that says its year, if any line looked at has one: the last such.
+    pub(super) dated: Option<Timestamp>,
     tried: u32,
     last: [u8; KEPT],
     length: usize,
@@ -22,7 +24,7 @@ pub(super) struct LogSpan {
 
 impl Default for LogSpan {
     fn default() -> Self {
-        LogSpan { first: None, tried: 0, last: [0; KEPT], length: 0 }
+        LogSpan { first: None, dated: None, tried: 0, last: [0; KEPT], length: 0 }
     }
 }
 
@@ -32,11 +34,17 @@ impl LogSpan {
         if self.first.is_none() && self.tried < TRIED {
             self.tried += 1;
             self.first = time_of(line, options);
+            self.dated = self.dated.or_else(|| year_of(line, options));
         }
         if line.len() > 8 {
             self.length = line.len().min(KEPT);
             self.last[..self.length].copy_from_slice(&line[..self.length]);
         }
+    }
+
+    /// The last line, or its beginning.
+    pub(super) fn last_line(&self) -> &[u8] {
+        &self.last[..self.length]
     }
 
     /// The first time, and the last one where the last line has any.
@@ -49,18 +57,27 @@ fn time_of(line: &[u8], options: &Options) -> Option<Timestamp> {
     if line.first() == Some(&b'{') {
         return realtime(line);
     }
-    let peeled = peel(line);
+    let peeled = peel(line, &Labels::default());
     let (stamp, clock) = peeled.stamp?;
     let host = options.explicit_host.as_deref().or(options.file_host.as_deref());
-    match options.resolve(stamp, clock, host) {
+    match options.resolve(stamp, clock, host, None) {
         Resolved::Time(time) => Some(time.at),
         _ => {
             let nanos = peeled.boot?;
-            match options.resolve(Stamp::Boot { nanos }, Clock { from: "", floor: 0 }, host) {
+            match options.resolve(Stamp::Boot { nanos }, Clock { from: "", floor: 0, after: false }, host, None) {
                 Resolved::Time(time) => Some(time.at),
                 _ => None,
             }
         }
+    }
+}
+
+/// The time of a line that says its year.
+pub(super) fn year_of(line: &[u8], options: &Options) -> Option<Timestamp> {
+    let (stamp, clock) = peel(line, &Labels::default()).stamp.filter(|(stamp, _)| stamp.is_dated())?;
+    match options.resolve(stamp, clock, None, None) {
+        Resolved::Time(time) => Some(time.at),
+        _ => None,
     }
 }
 

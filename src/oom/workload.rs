@@ -13,6 +13,8 @@ pub enum WorkloadKind {
     Unit,
     /// A container outside Kubernetes (id: the runtime's).
     Container,
+    /// A job of PBS or LSF.
+    Job,
 }
 
 impl WorkloadKind {
@@ -23,6 +25,7 @@ impl WorkloadKind {
             WorkloadKind::Pod => "pod",
             WorkloadKind::Unit => "unit",
             WorkloadKind::Container => "container",
+            WorkloadKind::Job => "job",
         }
     }
 }
@@ -45,12 +48,55 @@ impl Workload {
         Workload { kind, id, name: None, namespace: None }
     }
 
-    /// Whether the two can be one: of two kinds we cannot tell; a Slurm step is part of its job.
+    /// Whether the two can be one: of two kinds we cannot tell; a Slurm step is part of its job; of a unit and its slices
+    /// systemd tells alike; ids of containers are cut short.
     pub(crate) fn agrees(&self, other: &Workload) -> bool {
         let job = |id: &str| id.split('.').next().unwrap_or_default().to_owned();
-        self.kind != other.kind
-            || self.id == other.id
-            || (self.kind == WorkloadKind::Slurm && job(&self.id) == job(&other.id))
+        if self.kind != other.kind || self.id == other.id {
+            return true;
+        }
+        match self.kind {
+            WorkloadKind::Slurm => job(&self.id) == job(&other.id),
+            WorkloadKind::Unit => self.holds_units() || other.holds_units(),
+            WorkloadKind::Container => {
+                let short = self.id.len().min(other.id.len());
+                short >= 12 && self.id.get(..short) == other.id.get(..short)
+            }
+            // One may be known by its uid alone, the other by its name alone.
+            WorkloadKind::Pod => match (&self.name, &other.name) {
+                (Some(a), Some(b)) => a == b && (self.id == *a || other.id == *b),
+                (Some(name), None) => self.id == *name,
+                (None, Some(name)) => other.id == *name,
+                (None, None) => false,
+            },
+            WorkloadKind::Job => false,
+        }
+    }
+
+    /// What is the same in all that tells of it, on whatever host: the job, the pod's uid, the beginning of the container's
+    /// id.
+    pub(crate) fn key(&self) -> Option<String> {
+        match self.kind {
+            WorkloadKind::Slurm | WorkloadKind::Job => Some(format!("job {}", self.id.split('.').next()?)),
+            WorkloadKind::Pod => Some(format!("pod {}", self.id)),
+            WorkloadKind::Container => Some(format!("container {}", self.id.get(..12)?)),
+            WorkloadKind::Unit => None,
+        }
+    }
+
+    /// Whether other units run inside this one: a slice, or a user's own systemd.
+    fn holds_units(&self) -> bool {
+        self.id.ends_with(".slice") || self.id.starts_with("user@")
+    }
+
+    /// Whether it names a smaller part than `other`, which holds it.
+    pub(crate) fn is_inside(&self, other: &Workload) -> bool {
+        let depth = |w: &Workload| match (w.holds_units(), w.id.starts_with("user@")) {
+            (false, _) => usize::MAX,
+            (true, true) => usize::MAX - 1,
+            (true, false) => w.id.matches('-').count(),
+        };
+        self.kind == WorkloadKind::Unit && other.kind == WorkloadKind::Unit && depth(self) > depth(other)
     }
 }
 

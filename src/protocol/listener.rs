@@ -151,6 +151,8 @@ pub struct Listener {
     pub restarts: Vec<Timestamp>,
     /// The last connection that it accepted.
     pub last_accept: Option<Timestamp>,
+    /// Signs and death may be apart by so many seconds and be one event, seen by different captures.
+    pub apart: f64,
     /// It answers as no store does.
     pub foreign: Option<Foreign>,
     /// When it sent anything.
@@ -222,7 +224,7 @@ impl Listener {
         let died = self.death_after(time).map(|d| d.time);
         let next = match (next, died) {
             // The death itself, by the clock of another capture.
-            (Some(a), Some(b)) if b.seconds_since(a) <= SAME_SECONDS => Some(b),
+            (Some(a), Some(b)) if b.seconds_since(a) <= self.apart => Some(b),
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
@@ -233,6 +235,8 @@ impl Listener {
 
 /// A store that died accepts again after this many seconds at the earliest: Python has to import PyTorch first.
 const RESTART_SECONDS: f64 = 1.0;
+/// A process that ends closes its connections no further apart than this, in seconds.
+pub const ENDING_SECONDS: f64 = 0.005;
 /// Two captures show one event within this time of each other, in seconds.
 const SAME_SECONDS: f64 = 0.25;
 
@@ -300,6 +304,7 @@ pub fn study(
         deaths,
         restarts,
         last_accept,
+        apart: SAME_SECONDS,
         foreign: None,
         activity,
     };
@@ -513,7 +518,9 @@ struct Closing<'a> {
 /// The connections that the listener's side closed first, or reset, in order of time; without those that it plainly rejected.
 fn closings<'a>(connections: &[Connection<'a>]) -> Vec<Closing<'a>> {
     let of = |c: &Connection<'a>| {
-        let time = c.record.server_closed().filter(|_| c.record.accepted())?;
+        // Of a connection from before the capture the beginning is not seen: that it was closed shows that it was one.
+        let accepted = c.record.accepted() || c.record.syn.get().is_none();
+        let time = c.record.server_closed().filter(|_| accepted)?;
         let prompt = match observed(c) {
             Observed::Closed(after) if after < REJECTS => return None,
             o => matches!(o, Observed::Closed(_)),
@@ -561,8 +568,15 @@ fn death(
     let sign = own.iter().find(|c| !c.prompt).or(own.first());
     let sign = sign.map(|c| (c.time, c.record)).or(refusal)?;
     // While a process ends, its listening socket may accept once more after its first connection was closed.
-    let begun = closings.partition_point(|c| sign.0.seconds_since(c.time) > SAME_SECONDS);
-    let begun = closings.get(begun).filter(|c| c.time < sign.0).map_or(sign, |c| (c.time, c.record));
+    let begun = closings.partition_point(|c| c.time < sign.0);
+    let before = closings.get(..begun).unwrap_or_default().iter().rev();
+    let mut begun = sign;
+    for c in before {
+        if begun.0.seconds_since(c.time) > ENDING_SECONDS {
+            break;
+        }
+        begun = (c.time, c.record);
+    }
     let first = closings.partition_point(|c| c.time < begun.0);
     let burst: Vec<&Closing<'_>> =
         closings.iter().skip(first).take_while(|c| c.time.seconds_since(begun.0) <= BURST && c.time <= until).collect();

@@ -306,8 +306,8 @@ pub struct Given<'a> {
     pub others: &'a BTreeSet<Endpoint>,
     /// Its listeners, as far as they are known.
     pub listeners: &'a BTreeSet<Endpoint>,
-    /// When a listener sent anything, on any connection.
-    pub activity: &'a dyn Fn(Endpoint) -> Activity,
+    /// When a listener sent anything, on any connection, and whether one clock says so.
+    pub activity: &'a dyn Fn(Endpoint) -> (Activity, bool),
     /// How the kernel of an address's host answers requests for memory, as far as the user said.
     pub policy: &'a dyn Fn(Address) -> Policy,
     /// Connections like this one that were counted, not kept: their kind, how many, and when the last one began.

@@ -113,7 +113,7 @@ fn number<'a>(value: Option<impl ToString>) -> Cow<'a, str> {
 }
 
 /// Outside text: no control characters (so no line breaks), and no formula.
-fn text(value: Option<&str>) -> Cow<'_, str> {
+pub(super) fn text(value: Option<&str>) -> Cow<'_, str> {
     let cleaned = clean_text(value.unwrap_or_default());
     // Some programs trim a cell before they look at its first character.
     let first = cleaned.trim_start().chars().next();
@@ -123,7 +123,10 @@ fn text(value: Option<&str>) -> Cow<'_, str> {
     }
 }
 
-fn line<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = Cow<'a, str>>) -> io::Result<()> {
+pub(super) fn line<'a>(
+    out: &mut (impl Write + ?Sized),
+    cells: impl IntoIterator<Item = Cow<'a, str>>,
+) -> io::Result<()> {
     for (at, cell) in cells.into_iter().enumerate() {
         if at > 0 {
             out.write_all(b",")?;

@@ -246,7 +246,7 @@ fn assumptions(lines: &mut Vec<String>, report: &Report, incident: &Incident, mo
     }
     let killed: BTreeSet<&str> = incident.hosts.iter().filter_map(|h| h.oom_event.as_deref()).collect();
     for event in report.oom_events.iter().filter(|e| killed.contains(e.id.as_str())).map(Some) {
-        add(event.and_then(|e| e.time_source.as_deref()).map_or(String::new(), |s| format!("kill times: {}", md(s))));
+        add(event.and_then(|e| e.time_basis.as_deref()).map_or(String::new(), |s| format!("kill times: {}", md(s))));
     }
     for clock in report.clocks.iter().filter(|c| c.applied) {
         let offset = clock.offset_seconds.unwrap_or(0.0);

@@ -8,6 +8,7 @@ pub mod escape;
 mod firewall;
 pub mod html;
 pub mod json;
+pub mod kills;
 mod liveness_lines;
 pub mod markdown;
 mod markdown_text;

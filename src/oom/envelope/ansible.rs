@@ -43,6 +43,12 @@ fn ad_hoc(line: &[u8]) -> Option<Header<'_>> {
     }
 }
 
+/// Whether a line is a whole output with its line ends written as `\\n`.
+pub(crate) fn is_one_line(line: &[u8]) -> bool {
+    line.get(..512).unwrap_or(line).windows(11).any(|w| w == b" | (stdout)")
+        && matches!(ad_hoc(line), Some(Header::OneLine(..)))
+}
+
 trait Digits {
     fn after_digits(&self) -> Option<&[u8]>;
 }

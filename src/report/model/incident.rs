@@ -32,8 +32,41 @@ pub struct OomEvent {
     pub workload: Option<Workload>,
     /// The lines that tell of it.
     pub sources: Vec<LogLine>,
-    /// Where the time came from, in words: `boot time of --boot`, `zone of the log`, …
+    /// Where the time came from: `line`, `derived-year`, `boot`, `accounting`, `none`.
     pub time_source: Option<String>,
+    /// The same in words: `local time, zone assumed UTC`, …
+    #[serde(default)]
+    pub time_basis: Option<String>,
+    /// The kill was at `time` or up to `uncertainty_seconds` after it, not before.
+    #[serde(default)]
+    pub at_or_after: bool,
+    /// Seconds since the host's boot, where a line prints them.
+    #[serde(default)]
+    pub boot_seconds: Option<f64>,
+    /// Who tells of it: `kernel`, `systemd`, `kubernetes`, `container`, `slurm`, `pbs`, `lsf`, `process`.
+    #[serde(default)]
+    pub told_by: Option<String>,
+    /// The program that wrote the line, where no more than a process tells of it.
+    #[serde(default)]
+    pub writer: Option<String>,
+    /// The cgroup whose limit was reached.
+    #[serde(default)]
+    pub limit_cgroup: Option<String>,
+    /// That limit, in bytes.
+    #[serde(default)]
+    pub limit_bytes: Option<u64>,
+    /// What that cgroup held then, in bytes.
+    #[serde(default)]
+    pub usage_bytes: Option<u64>,
+    /// How many kills the record stands for.
+    #[serde(default)]
+    pub occurrences: u64,
+    /// The log of the first line.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// That line's number, from 1.
+    #[serde(default)]
+    pub line: Option<u64>,
 }
 
 /// The owner of a killed process.

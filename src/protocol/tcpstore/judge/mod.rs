@@ -10,7 +10,7 @@ use super::StoreRule;
 use crate::finding::{Finding, finding_id};
 use crate::net::{Address, Endpoint};
 use crate::protocol::fate;
-use crate::protocol::listener::{Connection, Listener, study};
+use crate::protocol::listener::{Connection, ENDING_SECONDS, Listener, study};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::quiet::{Quiet, quiet};
 use crate::protocol::seam::{DistinctFlow, Given};
@@ -25,8 +25,11 @@ pub(super) fn listeners(given: &Given<'_>) -> Vec<Listener> {
         let connections: Vec<Connection<'_>> = flows.iter().map(|g| g.connection).collect();
         let lesson = given.taught.iter().find(|l| l.protocol == Protocol::Tcpstore && l.endpoint == *endpoint);
         let by_port = ports.is_some_and(|p| p.contains(endpoint.port));
-        let activity = (given.activity)(*endpoint);
+        let (activity, one_clock) = (given.activity)(*endpoint);
         let mut listener = study(*endpoint, &connections, activity, by_port, lesson.map(|l| l.by.as_str()));
+        if one_clock {
+            listener.apart = ENDING_SECONDS;
+        }
         listener.policy = (given.policy)(endpoint.address);
         listener
     };
