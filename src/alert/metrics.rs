@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::notices::notice_rules;
 use crate::case::{Counter, Labels};
-use crate::finding::rules;
+use crate::protocol::rules;
 use crate::time::{NANOS, Timestamp};
 use crate::vocabulary::{IncidentKind, Severity};
 

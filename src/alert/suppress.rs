@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use super::window::Window;
 use crate::case::{Delivered, Withheld};
-use crate::finding::rule;
 use crate::net::{Address, Network};
+use crate::protocol::rule;
 use crate::report::escape::clean;
 use crate::report::model::{Finding, Incident, Report};
 use crate::time::Timestamp;

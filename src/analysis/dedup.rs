@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::jobs::Discovered;
-use super::options::Options;
 use super::sets::Set;
 use crate::names::Names;
 use crate::net::Endpoint;
-use crate::protocol::listener::{Connection, ENDING_SECONDS, Listener, study};
+use crate::protocol::listener::Connection;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::DistinctFlow;
 use crate::stream::{Activity, FlowRecord};
@@ -83,21 +81,19 @@ fn key_of(r: &FlowRecord) -> u64 {
     (u64::from(r.first_packet.capture) << 44) ^ r.first_packet.number
 }
 
-/// Studies every listener.
-pub(super) fn studied(
+/// When each of these listeners sent anything, and whether one clock says so. The host's own captures first: by their clock
+/// the claims are timed.
+pub(super) fn activities(
     sets: &[Set],
-    gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>,
-    options: &Options,
-    lessons: &Discovered,
+    listeners: &BTreeSet<Endpoint>,
     names: &Names,
-) -> Vec<Listener> {
+) -> BTreeMap<Endpoint, (Activity, bool)> {
     let mut activities: BTreeMap<Endpoint, Activity> = BTreeMap::new();
     // Endpoints that were seen by one clock: of their host's own captures, or of one capture alone.
     let mut clocks: BTreeMap<Endpoint, (bool, usize)> = BTreeMap::new();
-    // The host's own captures first: by their clock the claims are timed.
     for home in [true, false] {
         for set in sets {
-            for (endpoint, more) in set.seen.activity.iter().filter(|(e, _)| gathered.contains_key(e)) {
+            for (endpoint, more) in set.seen.activity.iter().filter(|(e, _)| listeners.contains(e)) {
                 let own = set.own == Some(endpoint.address)
                     || set.host.as_deref().is_some_and(|h| names.addresses(h).contains(&endpoint.address));
                 if home {
@@ -112,18 +108,6 @@ pub(super) fn studied(
             }
         }
     }
-    gathered
-        .iter()
-        .map(|(endpoint, flows)| {
-            let connections: Vec<Connection<'_>> = flows.iter().map(|g| g.connection).collect();
-            let activity = activities.remove(endpoint).unwrap_or_default();
-            let named = lessons.stores.get(endpoint).map(|(.., by)| by.as_str());
-            let mut listener = study(*endpoint, &connections, activity, options.ports.contains(endpoint.port), named);
-            if clocks.get(endpoint).is_some_and(|(at_home, sets)| *at_home || *sets == 1) {
-                listener.apart = ENDING_SECONDS;
-            }
-            listener.policy = options.policy_of(names.host(endpoint.address));
-            listener
-        })
-        .collect()
+    let one_clock = |e: Endpoint| clocks.get(&e).is_some_and(|(at_home, sets)| *at_home || *sets == 1);
+    activities.into_iter().map(|(e, activity)| (e, (activity, one_clock(e)))).collect()
 }

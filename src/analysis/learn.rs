@@ -72,8 +72,8 @@ impl Knowledge {
 /// Reads all captures among `options.paths` once and studies their listeners.
 pub fn learn(options: &Options) -> Knowledge {
     let reading = super::reading::read(options);
-    let own = super::protocols::studies(&reading, options).into_iter().filter_map(|s| s.own);
-    let network = own.into_iter().find_map(|o| o.downcast::<Network>().ok());
+    let studies = super::protocols::studies(&reading, options, &BTreeSet::new());
+    let network = studies.iter().filter_map(|s| s.own.clone()).find_map(|o| o.downcast::<Network>().ok());
     let nccl = network.map(|n| Network::clone(&n)).unwrap_or_default();
     let mut known = Knowledge { names: reading.names, nccl, limits: options.limits(), ..Knowledge::default() };
     for list in &reading.lists {
@@ -98,13 +98,10 @@ pub fn learn(options: &Options) -> Knowledge {
     }
     known.nothing_read = !reading.read.values().any(|r| r.summary.is_some());
     known.pairs = super::protocols::of(&reading.listeners, Protocol::Gloo);
-    let gathered =
-        dedup::gather(&reading.sets, &super::protocols::of(&reading.listeners, Protocol::Tcpstore), &known.names);
-    for listener in dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &known.names) {
+    for listener in studies.into_iter().flat_map(|s| s.watched) {
         let dialect = best(&listener, &reading.sets);
         known.listeners.insert(listener.endpoint, Known { listener, dialect });
     }
-    drop(gathered);
     known.sets = reading.sets.into_iter().map(|s| s.captures).collect();
     known
 }

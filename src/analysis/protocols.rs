@@ -1,14 +1,15 @@
 //! The protocols at the barrier: which endpoints are whose listeners, which flows were dismissed too early, and what
 //! each protocol concludes.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::dedup;
 use super::options::Options;
 use super::reading::Reading;
+use super::retention::{FoldKey, Folded, kind};
 use super::sets::Set;
-use crate::net::Endpoint;
-use crate::protocol::seam::{Asked, Given, NamedPorts, ProtocolSet, Seen, SeenSet, Study};
+use crate::net::{Address, Endpoint};
+use crate::protocol::seam::{Asked, Dissector, Given, Lesson, NamedPorts, ProtocolSet, Seen, SeenSet, Study};
 use crate::protocol::{DISSECTORS, place};
 use crate::stream::FlowState;
 use crate::vocabulary::Protocol;
@@ -34,31 +35,71 @@ fn seen(sets: &[Set]) -> Seen<'_> {
     Seen(sets.iter().map(|s| SeenSet { records: &s.seen.records, flows: &s.seen.flows }).collect())
 }
 
-/// The listeners of each protocol, as far as is known: its candidates, and all that these teach. An endpoint belongs to
-/// one protocol.
-pub(super) fn listeners(reading: &Reading, options: &Options) -> Listeners {
+/// Shows each protocol what it needs to know its listeners, and takes what it makes of them. An endpoint belongs to one
+/// protocol.
+fn each<T>(
+    reading: &Reading,
+    options: &Options,
+    connectors: &BTreeSet<Address>,
+    endpoints: impl Fn(usize, &'static dyn Dissector, (&Seen<'_>, &Asked<'_>, &[Lesson])) -> BTreeSet<Endpoint>,
+    mut take: impl FnMut(&'static dyn Dissector, &Given<'_>) -> (BTreeSet<Endpoint>, T),
+) -> Vec<T> {
     let (seen, ports, taught) = (seen(&reading.sets), named_ports(options), reading.lessons.taught());
     let asked = Asked { names: &reading.names, ports: &ports, ids: &options.nccl_ids, places: &place };
-    let mut all: Listeners = Vec::new();
+    let folded = folded(&reading.sets);
     let mut taken: BTreeSet<Endpoint> = BTreeSet::new();
+    let mut all = Vec::new();
     for (at, dissector) in DISSECTORS.iter().enumerate() {
-        let mut found = dissector.candidates(&seen, &asked, &taught);
-        found.extend(reading.listeners.get(at).filter(|_| dissector.reads_late()).into_iter().flatten());
-        found.retain(|e| !taken.contains(e));
-        let connections = dedup::gather(&reading.sets, &found, &reading.names);
+        let mut listeners = endpoints(at, *dissector, (&seen, &asked, &taught));
+        listeners.retain(|e| !taken.contains(e));
+        let connections = dedup::gather(&reading.sets, &listeners, &reading.names);
+        let activities = dedup::activities(&reading.sets, &listeners, &reading.names);
         let given = Given {
             others: &taken,
             seen: &seen,
             asked: &asked,
             taught: &taught,
-            listeners: &found,
+            listeners: &listeners,
             connections: &connections,
+            activity: &|e| activities.get(&e).cloned().unwrap_or_default(),
+            policy: &|a| options.policy_of(reading.names.host(a)),
+            folded: &|o| {
+                let key = kind(o)?;
+                folded.get(&key).map(|f| (key, f.count, f.last))
+            },
+            gather: &|endpoints| dedup::gather(&reading.sets, endpoints, &reading.names),
+            connectors,
         };
-        let own: BTreeSet<Endpoint> = dissector.listeners(&given).into_iter().filter(|e| !taken.contains(e)).collect();
-        taken.extend(own.iter().copied());
-        all.push(own);
+        let (own, taken_up) = take(*dissector, &given);
+        taken.extend(own);
+        all.push(taken_up);
     }
     all
+}
+
+/// Connections that were counted, not kept. Several captures hold the same ones: the one that saw most of them counts.
+fn folded(sets: &[Set]) -> BTreeMap<FoldKey, Folded> {
+    let mut folded: BTreeMap<FoldKey, Folded> = BTreeMap::new();
+    for (kind, new) in sets.iter().flat_map(|s| &s.seen.folded) {
+        let slot = folded.entry(*kind).or_insert(*new);
+        *slot = Folded { count: slot.count.max(new.count), last: slot.last.max(new.last) };
+    }
+    folded
+}
+
+/// The listeners of each protocol, as far as is known: its candidates, and all that these teach.
+pub(super) fn listeners(reading: &Reading, options: &Options) -> Listeners {
+    let nobody = BTreeSet::new();
+    let candidates = |at: usize, d: &dyn Dissector, (seen, asked, taught): (&Seen<'_>, &Asked<'_>, &[Lesson])| {
+        let mut found = d.candidates(seen, asked, taught);
+        found.extend(reading.listeners.get(at).filter(|_| d.reads_late()).into_iter().flatten());
+        found
+    };
+    each(reading, options, &nobody, candidates, |dissector, given| {
+        let own: BTreeSet<Endpoint> =
+            dissector.listeners(given).into_iter().filter(|e| !given.others.contains(e)).collect();
+        (own.clone(), own)
+    })
 }
 
 /// Listeners of which a set holds flows that were dismissed before it was known that they matter, with the protocols
@@ -82,24 +123,10 @@ pub(super) fn missed(set: &Set, listeners: &Listeners) -> HashMap<Endpoint, Prot
     missed
 }
 
-/// What each protocol concludes, by its place.
-pub(super) fn studies(reading: &Reading, options: &Options) -> Vec<Study> {
-    let (seen, ports, taught) = (seen(&reading.sets), named_ports(options), reading.lessons.taught());
-    let asked = Asked { names: &reading.names, ports: &ports, ids: &options.nccl_ids, places: &place };
-    let mut others: BTreeSet<Endpoint> = BTreeSet::new();
-    let mut studies = Vec::new();
-    for (dissector, own) in DISSECTORS.iter().zip(&reading.listeners) {
-        let connections = dedup::gather(&reading.sets, own, &reading.names);
-        let given = Given {
-            seen: &seen,
-            asked: &asked,
-            taught: &taught,
-            others: &others,
-            listeners: own,
-            connections: &connections,
-        };
-        studies.push(dissector.study(&given));
-        others.extend(own);
-    }
-    studies
+/// What each protocol concludes, by its place. `connectors`: sources that connect to many places without a byte.
+pub(super) fn studies(reading: &Reading, options: &Options, connectors: &BTreeSet<Address>) -> Vec<Study> {
+    let own = |at: usize, _: &dyn Dissector, _: (&Seen<'_>, &Asked<'_>, &[Lesson])| {
+        reading.listeners.get(at).cloned().unwrap_or_default()
+    };
+    each(reading, options, connectors, own, |dissector, given| (given.listeners.clone(), dissector.study(given)))
 }

@@ -6,14 +6,14 @@ use super::job_rows;
 use super::listener_rows::{described, group, listener, listener_id};
 use super::run::Material;
 use crate::capture::LinkType;
-use crate::finding::{self, Finding, community_id, hex, rule};
+use crate::finding::{self, Finding, community_id, hex};
 use crate::incident::coincidence::in_words;
 use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
 use crate::oom::{LogSummary, OomEvent, OomKind as Kind, TimeSource, WorkloadKind as Kindred};
-use crate::protocol::DISSECTORS;
 use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
+use crate::protocol::{DISSECTORS, rule};
 use crate::report::escape::clean;
 use crate::report::model::{
     Capture, CgroupLimit, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage,

@@ -145,19 +145,15 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         pruned,
         stopped,
     } = front;
-    let studies = super::protocols::studies(&reading, options);
-    let stores = super::protocols::of(&reading.listeners, Protocol::Tcpstore);
+    let connectors = scans::connectors(&reading.sets);
+    let mut studies = super::protocols::studies(&reading, options, &connectors);
     let mut notes = std::mem::take(&mut reading.notes);
     let Reading { mut names, inputs, lists, captures, sets, mut read, lessons, .. } = reading;
-    let gathered = dedup::gather(&sets, &stores, &names);
-    let studied = dedup::studied(&sets, &gathered, options, &lessons, &names);
+    let studied: Vec<Listener> = studies.iter_mut().flat_map(|s| std::mem::take(&mut s.watched)).collect();
+    let gathered = dedup::gather(&sets, &studied.iter().map(|l| l.endpoint).collect(), &names);
     let jobs = jobs::jobs(&lessons, &studied, &names);
-    let mut findings = observe::findings(&studied, &gathered, &sets);
+    let mut findings: Vec<Finding> = studies.iter_mut().flat_map(|s| std::mem::take(&mut s.findings)).collect();
     notes.extend(scans::probed(&sets, &studied.iter().map(|l| l.endpoint).collect()));
-    let connectors = scans::connectors(&sets);
-    findings.extend(scans::findings(&studied, &gathered, &connectors));
-    findings.extend(studies.iter().flat_map(|s| &s.findings).cloned());
-    findings.extend(observe::misdirected(&sets, &names, &studied));
     if !options.sources.is_empty() {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }
@@ -338,10 +334,8 @@ fn look_back(reading: &mut Reading, plan: &Plan, options: &Options) {
     let (mut at, mut step, mut left) = (0, 1, LOOK_BYTES_IN_ALL);
     let longest = plan.earlier.iter().map(Vec::len).max().unwrap_or(0);
     while at < longest && left > 0 {
-        let stores = super::protocols::of(&reading.listeners, Protocol::Tcpstore);
-        let gathered = dedup::gather(&reading.sets, &stores, &reading.names);
-        let studied = dedup::studied(&reading.sets, &gathered, options, &reading.lessons, &reading.names);
-        let wanted = studied.iter().filter(|l| l.accepted > 0 && l.dialect().is_none());
+        let studies = super::protocols::studies(reading, options, &BTreeSet::new());
+        let wanted = studies.iter().flat_map(|s| &s.watched).filter(|l| l.accepted > 0 && l.dialect().is_none());
         let wanted: HashSet<Endpoint> = wanted.map(|l| l.endpoint).collect();
         if wanted.is_empty() {
             return;

@@ -3,41 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::sets::Set;
-use crate::finding::{Finding, finding_id, short_hash};
+use crate::finding::{Finding, short_hash};
 use crate::net::{Address, Endpoint};
-use crate::protocol::listener::Listener;
-use crate::protocol::seam::DistinctFlow;
+use crate::protocol::quiet::{Quiet, quiet};
 use crate::stream::{Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
 
 /// Ports or hosts from which on somebody who connects without a byte is a scanner.
 const MANY: u32 = 8;
-/// A connection without a byte, closed by its client within this many seconds.
-const BRIEF: f64 = 10.0;
-
-/// What a client that sent nothing did.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Quiet {
-    /// A SYN that was answered, and no handshake.
-    HalfOpen,
-    /// A handshake, no byte, closed by the client.
-    ConnectAndClose,
-}
-
-fn quiet(r: &FlowRecord) -> Option<Quiet> {
-    r.syn.get()?;
-    if r.bytes[0] > 0 || r.bytes[1] > 0 || !r.accepted() {
-        return None;
-    }
-    let closed = r.client_closed()?;
-    let syn_ack = r.syn_ack.get()?;
-    // The scanner's kernel answers a SYN-ACK it never asked for with a reset: SYN and RST are all it sends.
-    if r.rst[0].get().is_some() && r.packets[0] <= 2 && r.fin[0].get().is_none() {
-        return Some(Quiet::HalfOpen);
-    }
-    (closed.seconds_since(syn_ack) <= BRIEF).then_some(Quiet::ConnectAndClose)
-}
-
 /// Sources that connect to many places without a byte: more ports than any client has business with, or as many hosts without
 /// coming back as a health check would. Who listens itself is a node of the cluster, and none.
 pub(super) fn connectors(sets: &[Set]) -> BTreeSet<Address> {
@@ -124,53 +97,6 @@ pub(super) fn doubt_tools(findings: &mut [Finding]) {
         stray.tool = stray.tool.filter(|t| *t != "nmap");
         f.explanation = f.explanation.replace(&format!(" (nmap's {probe} probe)"), "");
     }
-}
-
-/// One finding for each source, listener and kind.
-pub(super) fn findings(
-    listeners: &[Listener],
-    gathered: &BTreeMap<Endpoint, Vec<DistinctFlow<'_>>>,
-    connectors: &BTreeSet<Address>,
-) -> Vec<Finding> {
-    let mut all: Vec<Finding> = Vec::new();
-    for listener in listeners.iter().filter(|l| l.foreign.is_none()) {
-        let mut by_source: BTreeMap<(Address, Quiet), Vec<&FlowRecord>> = BTreeMap::new();
-        for g in gathered.get(&listener.endpoint).into_iter().flatten() {
-            let r = g.connection.record;
-            if let Some(kind) = quiet(r) {
-                by_source.entry((r.client().address, kind)).or_default().push(r);
-            }
-        }
-        for ((_, kind), records) in by_source {
-            let Some(first) = records.first() else { continue };
-            let rule = match kind {
-                Quiet::HalfOpen => "syn-scan",
-                Quiet::ConnectAndClose if connectors.contains(&first.client().address) => "connect-scan",
-                Quiet::ConnectAndClose => "connect-and-close",
-            };
-            let n = records.len();
-            let sequence = first.isn(Direction::ToServer).unwrap_or(0);
-            let id = finding_id(rule, first.client(), first.server(), sequence, b"");
-            all.push(Finding {
-                protocol: Some("tcpstore"),
-                dialect: listener.dialect(),
-                dialect_candidates: listener.dialects(),
-                occurrences: n as u64,
-                explanation: match kind {
-                    Quiet::HalfOpen => format!("{n} half-open connection{}: SYN, SYN-ACK, reset.", plural(n)),
-                    Quiet::ConnectAndClose => {
-                        format!("{n} connection{} closed by the client without a byte.", plural(n))
-                    }
-                },
-                ..Finding::new(rule, id, first.first, Some(first.first_packet), first.client(), first.server())
-            });
-        }
-    }
-    all
-}
-
-fn plural(n: usize) -> &'static str {
-    if n == 1 { "" } else { "s" }
 }
 
 /// Whether a finding is about a client that sent nothing.

@@ -42,7 +42,7 @@ pub(super) fn completions(a: CompletionsArgs, command: &mut Command) -> anyhow::
     let mut text = String::from_utf8_lossy(&text).into_owned();
     if a.shell == clap_complete::Shell::Fish {
         // clap_complete offers fish no values of arguments without a flag.
-        let rules: Vec<&str> = crate::finding::rules().map(|r| r.id).collect();
+        let rules: Vec<&str> = crate::protocol::rules().map(|r| r.id).collect();
         let of = "__fish_rdzvscope_using_subcommand explain";
         text.push_str(&format!("complete -c rdzvscope -n \"{of}\" -f -a \"{}\"\n", rules.join(" ")));
     }
@@ -59,7 +59,7 @@ fn with_values(command: Command) -> Command {
     let of = |names: Vec<String>| PossibleValuesParser::new(names.into_iter().map(|name| &*name.leak()));
     let releases: Vec<String> = Release::ALL.iter().map(ToString::to_string).chain(["all".to_string()]).collect();
     let products = Product::ALL.iter().map(|p| p.name().to_string()).collect();
-    let rules = crate::finding::rules().map(|r| r.id.to_string()).collect();
+    let rules = crate::protocol::rules().map(|r| r.id.to_string()).collect();
     let severities: Vec<String> = Severity::ALL.iter().map(|s| s.text().to_string()).collect();
     let values: Vec<(&str, Vec<String>)> = vec![
         ("rule", rules),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::exit::Exit;
 use crate::alert::notice_rule;
-use crate::finding::{rule, rules};
+use crate::protocol::{rule, rules};
 
 /// Arguments of `explain`.
 #[derive(clap::Args, Debug)]

@@ -1,7 +1,7 @@
 //! A finding, before it is given names and paths for a report.
 
+use super::rule::Rule;
 use crate::net::Endpoint;
-use crate::protocol::tcpstore::Dialect;
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
 use crate::vocabulary::{Outcome, Severity};
@@ -13,6 +13,8 @@ pub struct Finding {
     pub id: String,
     /// The rule's id.
     pub rule: &'static str,
+    /// Whether its rule is about memory that is claimed and not refused.
+    pub claims: bool,
     /// How bad it is.
     pub severity: Severity,
     /// When the flagged field was complete.
@@ -32,9 +34,9 @@ pub struct Finding {
     /// `tcpstore`, `nccl`, …; `None` when the target's protocol is not known.
     pub protocol: Option<&'static str>,
     /// The target's dialect, when one was settled.
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<DialectName>,
     /// Its candidates, all that fit.
-    pub dialect_candidates: Vec<Dialect>,
+    pub dialect_candidates: Vec<DialectName>,
     /// The query type it is read as.
     pub query: Option<&'static str>,
     /// Offset of the message in its stream, in bytes.
@@ -68,7 +70,7 @@ pub struct Finding {
 impl Finding {
     /// A finding of `rule` (with its severity) at `time`, about `packet`, with everything else still to be said.
     pub fn new(
-        rule: &'static str,
+        rule: &'static Rule,
         id: String,
         time: Timestamp,
         packet: Option<PacketRef>,
@@ -77,8 +79,9 @@ impl Finding {
     ) -> Finding {
         Finding {
             id,
-            rule,
-            severity: super::rule(rule).map_or(Severity::Notice, |r| r.severity),
+            rule: rule.id,
+            severity: rule.severity,
+            claims: false,
             time,
             failed: None,
             packet,
@@ -133,7 +136,7 @@ pub struct Stray {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// The server's dialect.
-    pub dialect: Dialect,
+    pub dialect: DialectName,
     /// `poll` or `libuv`.
     pub backend: &'static str,
     /// What it does.
@@ -152,4 +155,34 @@ pub struct Effect {
     pub declared: Option<Declared>,
     /// What it does, in words.
     pub explanation: String,
+}
+
+/// A dialect, by the name that its protocol gives it, and the releases that speak it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct DialectName {
+    name: &'static str,
+    releases: &'static str,
+}
+
+impl std::fmt::Display for DialectName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name)
+    }
+}
+
+impl DialectName {
+    /// From both.
+    pub fn new(name: &'static str, releases: &'static str) -> Self {
+        DialectName { name, releases }
+    }
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The releases, in words.
+    pub fn releases(self) -> &'static str {
+        self.releases
+    }
 }

@@ -135,7 +135,7 @@ fn deaths_without_kill(e: &Evidence<'_>, parts: &[HostPart]) -> Vec<HostPart> {
             continue;
         }
         let Some(claims) = sent.get(&l.endpoint) else { continue };
-        for (fatal, death) in crate::finding::fate::fatal_claims(l, claims) {
+        for (fatal, death) in crate::protocol::fate::fatal_claims(l, claims) {
             let Some(death) = death else { continue };
             // A kill that the log does tell of is judged by itself, even where nothing explains it.
             let told = kills.get(&e.names.key(&host)).is_some_and(|(of_host, longest)| {

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::by_source::BySource;
 use super::{Evidence, HostPart};
-use crate::finding::Finding;
-use crate::finding::fate::{is_open_claim, largest_claim};
+use crate::finding::{Finding, is_open_claim, largest_claim};
 use crate::net::{Address, Endpoint};
 use crate::size::bytes;
 use crate::vocabulary::Severity;

@@ -4,8 +4,8 @@ use super::*;
 use crate::finding::{Effect, Finding, Stray};
 use crate::oom::{OomEvent, OomKind};
 use crate::protocol::listener::{Candidate, Death, KnownBy, Listener};
-use crate::protocol::tcpstore::Dialect;
 use crate::protocol::tcpstore::server::{Backend, Policy};
+use crate::protocol::tcpstore::{Dialect, StoreRule};
 use crate::stream::{Activity, PacketRef};
 use crate::vocabulary::{CoverageLevel, Outcome, Severity};
 
@@ -26,7 +26,7 @@ fn packet(n: u64) -> PacketRef {
 
 fn effect(dialect: Dialect, outcome: Outcome, bytes: u64) -> Effect {
     Effect {
-        dialect,
+        dialect: dialect.label(),
         backend: "poll",
         outcome,
         allocates_bytes: (outcome == Outcome::Allocates).then_some(bytes),
@@ -42,12 +42,20 @@ fn effect(dialect: Dialect, outcome: Outcome, bytes: u64) -> Effect {
 fn claim(n: u8, time: f64) -> Finding {
     let source = Endpoint::new(Address::v4([192, 0, 2, 250]), 4000 + u16::from(n));
     Finding {
-        dialect: Some(Dialect::B),
-        dialect_candidates: vec![Dialect::B],
+        dialect: Some(Dialect::B.label()),
+        claims: true,
+        dialect_candidates: vec![Dialect::B.label()],
         bytes: vec![3, 0, 0, 0x2a],
         stray: Some(Stray { protocol: "RDP".into(), tool: None, probe: None }),
         effects: vec![effect(Dialect::B, Outcome::Allocates, CLAIM)],
-        ..Finding::new("store-claim", format!("claim-{n}-{time}"), at(time), Some(packet(1)), source, host(n))
+        ..Finding::new(
+            StoreRule::StoreClaim.text(),
+            format!("claim-{n}-{time}"),
+            at(time),
+            Some(packet(1)),
+            source,
+            host(n),
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! One listener, from all its connections: what it speaks, whether it lives.
 
+use crate::finding::DialectName;
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{greeting, identify};
@@ -170,6 +171,16 @@ impl Listener {
         let mut all: Vec<Dialect> = self.candidates.iter().map(|c| c.dialect).collect();
         all.dedup();
         all
+    }
+
+    /// The same, as findings have them.
+    pub fn dialect_name(&self) -> Option<DialectName> {
+        self.dialect().map(Dialect::label)
+    }
+
+    /// The same, as findings have them.
+    pub fn dialect_names(&self) -> Vec<DialectName> {
+        self.dialects().into_iter().map(Dialect::label).collect()
     }
 
     /// Its backend, where only one fits.

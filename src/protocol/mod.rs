@@ -2,6 +2,7 @@
 
 pub mod checked;
 mod dask;
+pub mod fate;
 pub mod gloo;
 mod grpc;
 mod http;
@@ -11,6 +12,7 @@ mod named;
 pub mod nccl;
 pub mod observation;
 mod redis;
+pub mod quiet;
 pub mod seam;
 mod slurm;
 mod socket_address;
@@ -23,6 +25,7 @@ mod zmq;
 
 use seam::{Dissector, Match, NamedPorts, Opening, ProtocolSet};
 
+use crate::finding::Rule;
 use crate::vocabulary::Protocol;
 
 /// The protocols. An endpoint that several take for a listener of theirs is the first one's.
@@ -66,9 +69,41 @@ pub fn recognise(opening: &Opening<'_>) -> (ProtocolSet, ProtocolSet) {
     found
 }
 
+/// All rules, protocol by protocol.
+pub fn rules() -> impl Iterator<Item = Rule> {
+    DISSECTORS.iter().flat_map(|d| d.rules()).copied()
+}
+
+/// The rule of that id, of whatever protocol.
+pub fn rule(id: &str) -> Option<Rule> {
+    rules().find(|r| r.id == id)
+}
+
 /// Ports by the protocols that they are named for.
 pub fn named_ports(ports: impl IntoIterator<Item = (Protocol, crate::stream::PortSet)>) -> NamedPorts {
     let mut named = NamedPorts::default();
     ports.into_iter().for_each(|(protocol, ports)| named.add(place(protocol), ports));
     named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_told_in_full_and_each_has_one_place() {
+        let mut ids: Vec<&str> = rules().map(|r| r.id).collect();
+        for dissector in DISSECTORS {
+            assert!(dissector.rules().windows(2).all(|w| w[0].id < w[1].id));
+        }
+        for r in rules() {
+            assert!(r.meaning.ends_with('.') && r.remedy.ends_with(['.', ')']), "{}", r.id);
+            assert!(r.meaning.len() > 40 && r.title.len() > 10);
+        }
+        assert!(rule("store-claim").is_some() && rule("nope").is_none());
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+    }
 }

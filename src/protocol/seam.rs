@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::listener::Connection;
+use super::listener::{Connection, Listener};
 use super::observation::FlowObservation;
+use super::tcpstore::server::Policy;
 use crate::finding::{Finding, Rule};
 use crate::names::Names;
-use crate::net::Endpoint;
-use crate::stream::{Chunk, Direction, FlowRecord, PacketRef, PortSet};
+use crate::net::{Address, Endpoint};
+use crate::stream::{Activity, Chunk, Direction, FlowRecord, PacketRef, PortSet};
 use crate::time::Timestamp;
 use crate::vocabulary::{Protocol, Role};
 
@@ -294,6 +295,9 @@ pub struct DistinctFlow<'a> {
     pub elsewhere: Vec<&'a FlowObservation>,
 }
 
+/// Connections that were not kept: listener, source and a hash of what makes them alike; how many; when the last began.
+pub type Folded = ((Endpoint, Address, u64), u64, Timestamp);
+
 /// What a protocol judges by.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
@@ -307,6 +311,16 @@ pub struct Given<'a> {
     pub others: &'a BTreeSet<Endpoint>,
     /// Its listeners, as far as they are known.
     pub listeners: &'a BTreeSet<Endpoint>,
+    /// When a listener sent anything, on any connection, and whether one clock says so.
+    pub activity: &'a dyn Fn(Endpoint) -> (Activity, bool),
+    /// How the kernel of an address's host answers requests for memory, as far as the user said.
+    pub policy: &'a dyn Fn(Address) -> Policy,
+    /// Connections like this one that were counted, not kept: their kind, how many, and when the last one began.
+    pub folded: &'a dyn Fn(&FlowObservation) -> Option<Folded>,
+    /// The connections to other listeners.
+    pub gather: &'a dyn Fn(&BTreeSet<Endpoint>) -> BTreeMap<Endpoint, Vec<DistinctFlow<'a>>>,
+    /// Sources that connect to many places without a byte.
+    pub connectors: &'a BTreeSet<Address>,
     /// The connections to them, in order of time.
     pub connections: &'a BTreeMap<Endpoint, Vec<DistinctFlow<'a>>>,
 }
@@ -377,6 +391,8 @@ pub struct Group {
 pub struct Study {
     /// Its listeners, in order of address.
     pub listeners: Vec<ListenerView>,
+    /// Listeners whose claims, silences and deaths are held against kills, in order of address; reports list them first.
+    pub watched: Vec<Listener>,
     /// Its groups.
     pub groups: Vec<Group>,
     /// What is wrong.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::first_bytes::{MAX_NUMBER, NUMBER, number};
 use super::group::{Class, Groups, completed, shown};
+use super::rules::GlooRule;
 use crate::finding::{Finding, SHOWN_BYTES, Stray, finding_id};
 use crate::net::{Address, Endpoint};
 use crate::protocol::seam::DistinctFlow;
@@ -42,7 +43,7 @@ pub(super) fn judge(groups: &Groups, listener: Endpoint, connections: Connection
     }
 }
 
-fn base(rule: &'static str, listener: Endpoint, g: &DistinctFlow<'_>) -> Finding {
+fn base(rule: GlooRule, listener: Endpoint, g: &DistinctFlow<'_>) -> Finding {
     let (r, o) = (g.connection.record, g.connection.observation);
     let bytes = o.map_or_else(Vec::new, |o| o.head(Direction::ToServer, SHOWN_BYTES));
     let (packet, time) = shown(r, o);
@@ -56,14 +57,14 @@ fn base(rule: &'static str, listener: Endpoint, g: &DistinctFlow<'_>) -> Finding
     });
     let mut sightings: Vec<_> = g.elsewhere.iter().map(|o| shown(&o.record, Some(o)).0).collect();
     sightings.sort_unstable();
-    let id = finding_id(rule, r.client(), listener, sequence, &bytes);
+    let id = finding_id(rule.text().id, r.client(), listener, sequence, &bytes);
     Finding {
         protocol: Some("gloo"),
         stream_offset: (!bytes.is_empty()).then_some(0),
         sightings,
         stray,
         bytes,
-        ..Finding::new(rule, id, time, Some(packet), r.client(), listener)
+        ..Finding::new(rule.text(), id, time, Some(packet), r.client(), listener)
     }
 }
 
@@ -88,7 +89,7 @@ fn taken(
     if refused.is_empty() && !due {
         return None;
     }
-    let mut f = base("gloo-stray-took-pair", listener, first);
+    let mut f = base(GlooRule::GlooStrayTookPair, listener, first);
     let rank = groups.announced(listener).map_or_else(|| "A rank".to_string(), |a| format!("Rank {}", a.rank));
     let whom = match (refused.first(), peer) {
         (Some(r), _) => {
@@ -143,7 +144,7 @@ fn numbers(
         let came = of_member.iter().any(|m| m.connection.record.first < r.first);
         let due = groups.rank(listener, n).is_some_and(|address| address.0 > listener.address.0);
         let served = r.bytes[Direction::ToClient.index()];
-        let mut f = base("gloo-number-by-stranger", listener, g);
+        let mut f = base(GlooRule::GlooNumberByStranger, listener, g);
         let who = r.client().address;
         if !came && (due || served > 0) {
             let later = of_member.first().map(|m| m.connection.record);
@@ -210,7 +211,7 @@ fn descriptors(
     let end = death(connections, together);
     let one = |(source, (all, certain)): (&Address, &(Vec<&DistinctFlow<'_>>, u64))| {
         let n = all.len() as u64;
-        let mut f = base("gloo-descriptors-lost", listener, all.first()?);
+        let mut f = base(GlooRule::GlooDescriptorsLost, listener, all.first()?);
         f.occurrences = n;
         f.severity = match class {
             Class::KeepsAll => Severity::Warning,

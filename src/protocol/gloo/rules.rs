@@ -1,14 +1,16 @@
 //! What the rules of Gloo mean.
 
-use crate::finding::Rule;
+use crate::finding::{Rule, rules};
 use crate::vocabulary::Severity;
 
 const KEEP_OUT: &str = "Keep scanners and health checks off the training network's ephemeral ports (firewall, scan \
 exclusions), most of all while groups form. A half-open scan (nmap -sS without -sV) never reaches the process.";
 
-/// Every rule, in order of id.
-pub(super) static RULES: &[Rule] = &[
-    Rule {
+rules! {
+    /// Every rule, in order of id.
+    GlooRule
+
+    GlooDescriptorsLost {
         id: "gloo-descriptors-lost",
         severity: Severity::Warning,
         title: "file descriptors that strays cost a Gloo listener",
@@ -16,8 +18,8 @@ pub(super) static RULES: &[Rule] = &[
 every one that completed its handshake, in 2.1–2.7 one for each number (the first eight bytes) that nobody waits for. Each \
 is a file descriptor; a rank that runs out of them (1024 by default) aborts, and its group with it.",
         remedy: KEEP_OUT,
-    },
-    Rule {
+    }
+    GlooNumberByStranger {
         id: "gloo-number-by-stranger",
         severity: Severity::Critical,
         title: "a stranger that sent a member's number to a Gloo listener",
@@ -25,8 +27,8 @@ is a file descriptor; a rank that runs out of them (1024 by default) aborts, and
 first. Where the member had not come yet, the stranger is taken for it: the group forms, and its next collective hangs \
 until its timeout.",
         remedy: KEEP_OUT,
-    },
-    Rule {
+    }
+    GlooStrayTookPair {
         id: "gloo-stray-took-pair",
         severity: Severity::Critical,
         title: "a stranger in the place of a Gloo pair",
@@ -34,5 +36,5 @@ until its timeout.",
 handshake, and closes the listener. A stranger that comes before the peer takes its place: the peer is refused, and the \
 group fails on all ranks.",
         remedy: KEEP_OUT,
-    },
-];
+    }
+}

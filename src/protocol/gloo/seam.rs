@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::first_bytes::{NUMBER, operation};
 use super::group::{Groups, speaks};
 use super::judge::judge;
-use super::rules::RULES;
+use super::rules::GlooRule;
 use super::{FirstBytes, HEAD_BYTES, first_bytes};
 use crate::finding::{Finding, Rule};
 use crate::net::Endpoint;
@@ -70,7 +70,7 @@ impl Dissector for Gloo {
     }
 
     fn rules(&self) -> &'static [Rule] {
-        RULES
+        GlooRule::ALL
     }
 
     /// Listeners that somebody connected to.

@@ -118,6 +118,7 @@ impl Dissector for Nccl {
             listeners: listeners(given, &network, &findings),
             groups: network.communicators.iter().map(group).collect(),
             findings,
+            watched: Vec::new(),
             own: Some(Arc::new(network)),
         }
     }
@@ -253,6 +254,7 @@ fn finding(c: &Conclusion) -> Finding {
         id: finding_id(c.rule, c.source, c.target, c.sequence, &c.shown.bytes),
         rule: c.rule,
         severity: c.severity,
+        claims: false,
         time: c.shown.time,
         failed: c.failed,
         packet: Some(c.shown.packet),

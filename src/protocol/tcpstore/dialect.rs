@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::finding::DialectName;
+
 /// A set of query-type numbers that a range of PyTorch releases speaks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Dialect {
@@ -18,6 +20,11 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// As findings name it.
+    pub fn label(self) -> DialectName {
+        DialectName::new(self.name(), self.releases())
+    }
+
     /// All dialects, oldest first.
     pub const ALL: [Dialect; 5] = [Dialect::A0, Dialect::A1, Dialect::B, Dialect::C, Dialect::D];
 

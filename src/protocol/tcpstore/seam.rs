@@ -7,6 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::infer_dialect::releases;
 use super::{Candidates, Declared, Decoding, Dialect, Facts, first_bytes};
+use super::{StoreRule, judge};
+use crate::finding::Rule;
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::{
@@ -137,7 +139,13 @@ impl Dissector for Tcpstore {
         found
     }
 
-    fn study(&self, _given: &Given<'_>) -> Study {
-        Study::default()
+    fn rules(&self) -> &'static [Rule] {
+        StoreRule::ALL
+    }
+
+    fn study(&self, given: &Given<'_>) -> Study {
+        let watched = judge::listeners(given);
+        let findings = judge::findings(given, &watched);
+        Study { watched, findings, ..Study::default() }
     }
 }

@@ -1,10 +1,9 @@
 //! Answers of a store that no store sends: malformed lengths and counts, from server to client.
 
-use crate::finding::claim::{KILLING_BYTES, WARNING_BYTES};
-use crate::finding::types::{Declared, Finding};
-use crate::finding::{SHOWN_BYTES, finding_id};
+use crate::finding::{Declared, Finding, KILLING_BYTES, SHOWN_BYTES, WARNING_BYTES, finding_id};
 use crate::protocol::listener::Listener;
 use crate::protocol::observation::FlowObservation;
+use crate::protocol::tcpstore::StoreRule;
 use crate::protocol::tcpstore::{Facts, Operation};
 use crate::size::bytes;
 use crate::stream::Direction;
@@ -32,12 +31,12 @@ pub(super) fn judge(listener: &Listener, o: &FlowObservation, readings: &[&Facts
     let k = o.packet_at(Direction::ToClient, odd.offset)?;
     let shown = o.bytes_from(Direction::ToClient, odd.offset, SHOWN_BYTES);
     let sequence = o.sequence(Direction::ToClient, odd.offset);
-    let id = finding_id("store-reply-length", o.server(), o.client(), sequence, &shown);
+    let id = finding_id(StoreRule::StoreReplyLength.text().id, o.server(), o.client(), sequence, &shown);
     let length = odd.declared.filter(|_| odd.query.is_some_and(has_length));
     let mut f = Finding {
         protocol: Some("tcpstore"),
-        dialect: listener.dialect(),
-        dialect_candidates: listener.dialects(),
+        dialect: listener.dialect_name(),
+        dialect_candidates: listener.dialect_names(),
         query: odd.query.map(|q| q.name()),
         stream_offset: Some(odd.offset),
         bytes: shown,
@@ -47,7 +46,7 @@ pub(super) fn judge(listener: &Listener, o: &FlowObservation, readings: &[&Facts
             field: "answer",
         }),
         evidence: vec![format!("the server had answered {} time(s) rightly before", facts.answers)],
-        ..Finding::new("store-reply-length", id, k.time, Some(k.packet), o.server(), o.client())
+        ..Finding::new(StoreRule::StoreReplyLength.text(), id, k.time, Some(k.packet), o.server(), o.client())
     };
     let does = match length {
         Some(n) if n >= KILLING_BYTES => {

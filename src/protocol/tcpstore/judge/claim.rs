@@ -1,21 +1,17 @@
 //! One connection to a store, judged: the store rules.
 
-use crate::finding::types::{Declared, Effect, Finding, Stray};
-use crate::finding::{SHOWN_BYTES, finding_id};
+use crate::finding::{Declared, Effect, Finding, KILLING_BYTES, SHOWN_BYTES, Stray, WARNING_BYTES, finding_id};
 use crate::protocol::checked;
 use crate::protocol::listener::{Candidate, Connection, KnownBy, Listener, Observed, observed};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{self, identify};
+use crate::protocol::tcpstore::StoreRule;
 use crate::protocol::tcpstore::server::{self, Field, Outcome as ModelOutcome, Policy, Verdict};
 use crate::protocol::tcpstore::{self, Dialect, Facts, FieldPart, Operation, ValidateFault};
 use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
 use crate::vocabulary::{Outcome, Severity};
 
-/// A claim that becomes resident from here on is a warning.
-pub const WARNING_BYTES: u64 = 64 << 20;
-/// From here on it can end a host, and is critical.
-pub const KILLING_BYTES: u64 = 4 << 30;
 /// A close within this time of a claim is the kernel's refusal.
 const REFUSAL_SECONDS: f64 = 1.0;
 /// A kernel that refuses does so sooner than this; no process was seen to be killed for a claim so soon.
@@ -65,7 +61,7 @@ fn of_client(listener: &Listener, connection: &Connection<'_>, o: &FlowObservati
         // The capture lost bytes: the contradiction is its own.
         return None;
     }
-    let mut f = base(listener, o, "decode-contradiction", at.offset, at.packet, at.time);
+    let mut f = base(listener, o, StoreRule::DecodeContradiction, at.offset, at.packet, at.time);
     let next = facts.unknown.map(|(byte, _)| usize::from(byte)).filter(|_| facts.dialect == Dialect::D);
     let known = Dialect::D.operations().len();
     f.explanation = format!(
@@ -85,7 +81,7 @@ fn of_client(listener: &Listener, connection: &Connection<'_>, o: &FlowObservati
 fn cut_off(listener: &Listener, o: &FlowObservation, facts: &Facts) -> Option<Finding> {
     let u = facts.unfinished.filter(|_| o.record.client_closed().is_some() && o.gaps == 0)?;
     let k = o.packet_at(Direction::ToServer, u.message_offset).or(o.kept[0].last())?;
-    let mut f = base(listener, o, "message-cut-off", u.message_offset, k.packet, k.time);
+    let mut f = base(listener, o, StoreRule::MessageCutOff, u.message_offset, k.packet, k.time);
     f.query = u.query.map(|q| q.name());
     f.declared = Some(Declared { bytes: Some(u.declared), count: None, field: u.field.name() });
     f.delivered = Some(u.delivered);
@@ -134,17 +130,17 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     let refused = claim.is_some_and(|c| c >= WARNING_BYTES)
         && (told || matches!(seen, Observed::Closed(after) if after <= REFUSAL_SECONDS));
     let (rule, severity) = match (claim, refused) {
-        (Some(_), true) if mismatch => ("version-mismatch", Severity::Warning),
-        (Some(_), true) => ("store-claim-refused", Severity::Warning),
-        (Some(c), false) if c >= KILLING_BYTES && mismatch => ("version-mismatch", Severity::Critical),
-        (Some(c), false) if c >= KILLING_BYTES => ("store-claim", Severity::Critical),
-        (Some(c), false) if c >= WARNING_BYTES => ("store-lesser-claim", Severity::Warning),
+        (Some(_), true) if mismatch => (StoreRule::VersionMismatch, Severity::Warning),
+        (Some(_), true) => (StoreRule::StoreClaimRefused, Severity::Warning),
+        (Some(c), false) if c >= KILLING_BYTES && mismatch => (StoreRule::VersionMismatch, Severity::Critical),
+        (Some(c), false) if c >= KILLING_BYTES => (StoreRule::StoreClaim, Severity::Critical),
+        (Some(c), false) if c >= WARNING_BYTES => (StoreRule::StoreLesserClaim, Severity::Warning),
         _ if chosen.is_some_and(|(_, e, _)| e.blocks_server)
             && !matches!(seen, Observed::Closed(_) | Observed::Replied) =>
         {
-            ("store-stalled", Severity::Warning)
+            (StoreRule::StoreStalled, Severity::Warning)
         }
-        _ if mismatch => ("version-mismatch", Severity::Notice),
+        _ if mismatch => (StoreRule::VersionMismatch, Severity::Notice),
         _ => (harmless(listener, o, &named), Severity::Notice),
     };
     let place = chosen
@@ -154,6 +150,7 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     let first = &o.kept[0][0];
     let (offset, packet, time) = place.unwrap_or((0, first.packet, first.time));
     let mut f = base(listener, o, rule, offset, packet, time);
+    f.claims = matches!(rule, StoreRule::StoreClaim | StoreRule::StoreLesserClaim | StoreRule::VersionMismatch);
     // Only the client says that a store is there: no more than a warning, until a log or a port says so too.
     let hearsay = listener.known_by == KnownBy::Client && listener.named_by.is_none();
     f.severity = if hearsay { severity.min(Severity::Warning) } else { severity };
@@ -285,7 +282,7 @@ fn effect(k: Candidate, v: &Verdict) -> Effect {
     };
     let is_count = matches!(v.field, Some(Field::Count));
     Effect {
-        dialect: k.dialect,
+        dialect: k.dialect.label(),
         backend: k.backend.name(),
         outcome,
         allocates_bytes: v.allocates_bytes,
@@ -303,18 +300,18 @@ fn effect(k: Candidate, v: &Verdict) -> Effect {
 }
 
 /// The rule for bytes that do no harm here.
-fn harmless(listener: &Listener, o: &FlowObservation, named: &stray::Stray) -> &'static str {
+fn harmless(listener: &Listener, o: &FlowObservation, named: &stray::Stray) -> StoreRule {
     if !matches!(named.protocol, "unknown" | "constant bytes" | "text") {
-        return "foreign-protocol";
+        return StoreRule::ForeignProtocol;
     }
     if listener.validates() == Some(true) {
         let fault = o.facts(Dialect::D).and_then(|f| f.validate);
         return match fault {
-            Some((ValidateFault::WrongMagic { .. }, _)) => "wrong-magic",
-            _ => "missing-magic",
+            Some((ValidateFault::WrongMagic { .. }, _)) => StoreRule::WrongMagic,
+            _ => StoreRule::MissingMagic,
         };
     }
-    "unknown-query-type"
+    StoreRule::UnknownQueryType
 }
 
 /// The releases that read the bytes as `effect` says; where the listener's dialect is not known, all that do.
@@ -374,7 +371,7 @@ fn overlap_conflict(
     o: &FlowObservation,
     overlap: &crate::protocol::observation::Overlap,
 ) -> Finding {
-    let mut f = base(listener, o, "overlap-conflict", overlap.offset, overlap.packets[1], overlap.time);
+    let mut f = base(listener, o, StoreRule::OverlapConflict, overlap.offset, overlap.packets[1], overlap.time);
     f.packets = overlap.packets.to_vec();
     f.bytes = overlap.first[..overlap.first.len().min(SHOWN_BYTES)].to_vec();
     f.alternate_bytes = Some(overlap.second[..overlap.second.len().min(SHOWN_BYTES)].to_vec());
@@ -394,7 +391,7 @@ fn overlap_conflict(
 pub(crate) fn base(
     listener: &Listener,
     o: &FlowObservation,
-    rule_id: &'static str,
+    rule: StoreRule,
     offset: u64,
     packet: PacketRef,
     time: Timestamp,
@@ -408,16 +405,16 @@ pub(crate) fn base(
     if !packets.contains(&packet) {
         packets.push(packet);
     }
-    let id = finding_id(rule_id, o.client(), o.server(), sequence, &bytes);
+    let id = finding_id(rule.text().id, o.client(), o.server(), sequence, &bytes);
     Finding {
         packets,
         protocol: Some("tcpstore"),
-        dialect: listener.dialect(),
-        dialect_candidates: listener.dialects(),
+        dialect: listener.dialect_name(),
+        dialect_candidates: listener.dialect_names(),
         stream_offset: Some(offset),
         bytes,
         one_direction: o.record.packets[1] == 0,
         evidence: listener.evidence.iter().map(|e| e.text.clone()).collect(),
-        ..Finding::new(rule_id, id, time, Some(packet), o.client(), o.server())
+        ..Finding::new(rule.text(), id, time, Some(packet), o.client(), o.server())
     }
 }

@@ -1,10 +1,9 @@
 //! What became of a listener after a claim: silence, death.
 
-use crate::finding::claim::WARNING_BYTES;
-use crate::finding::finding_id;
-use crate::finding::types::Finding;
-use crate::protocol::listener::{Death, Listener};
-use crate::vocabulary::{Outcome, Severity};
+use super::listener::{Death, Listener};
+use super::tcpstore::StoreRule;
+use crate::finding::{Finding, WARNING_BYTES, finding_id, is_open_claim, largest_claim};
+use crate::vocabulary::Severity;
 
 /// A listener silent for less than this after a claim was merely busy.
 const SILENT_SECONDS: f64 = 2.0;
@@ -12,18 +11,6 @@ const SILENT_SECONDS: f64 = 2.0;
 const HELD_SECONDS: f64 = 0.03;
 /// A death this long after a claim that was never answered is tied to it, as long as the listener was silent between.
 const TIED_SECONDS: f64 = 900.0;
-
-/// Whether a finding is a claim that its server would allocate and that nothing refused.
-pub fn is_open_claim(f: &Finding) -> bool {
-    matches!(f.rule, "store-claim" | "version-mismatch" | "store-lesser-claim")
-        && f.severity >= Severity::Warning
-        && f.effects.iter().any(|e| e.outcome == Outcome::Allocates)
-}
-
-/// The largest allocation among a finding's candidate effects, in bytes.
-pub fn largest_claim(f: &Finding) -> u64 {
-    f.effects.iter().filter_map(|e| e.allocates_bytes).max().unwrap_or(0)
-}
 
 /// The claims after which the listener never did anything again, until it died or was seen no more: the first of each
 /// life, with that life's death.
@@ -86,20 +73,20 @@ pub fn judge(listener: &Listener, claims: &[&Finding]) -> Vec<Finding> {
     findings
 }
 
-fn about(listener: &Listener, rule: &'static str, like: Option<&Finding>) -> Finding {
+fn about(listener: &Listener, rule: StoreRule, like: Option<&Finding>) -> Finding {
     let source = like.map_or(listener.endpoint, |f| f.source);
     let time = like.map_or_else(Default::default, |f| f.time);
     Finding {
         protocol: Some("tcpstore"),
-        dialect: listener.dialect(),
-        dialect_candidates: listener.dialects(),
-        ..Finding::new(rule, String::new(), time, None, source, listener.endpoint)
+        dialect: listener.dialect_name(),
+        dialect_candidates: listener.dialect_names(),
+        ..Finding::new(rule.text(), String::new(), time, None, source, listener.endpoint)
     }
 }
 
 fn silent(listener: &Listener, claim: &Finding) -> Finding {
     let (seconds, next) = listener.silence_after(claim.time);
-    let mut f = about(listener, "listener-silent", Some(claim));
+    let mut f = about(listener, StoreRule::ListenerSilent, Some(claim));
     f.id = finding_id(f.rule, claim.source, claim.target, claim.stream_offset.unwrap_or(0) as u32, claim.id.as_bytes());
     f.packet = claim.packet;
     f.packets = claim.packet.into_iter().collect();
@@ -112,7 +99,7 @@ fn silent(listener: &Listener, claim: &Finding) -> Finding {
 }
 
 fn died(listener: &Listener, death: &Death, claim: Option<&Finding>) -> Finding {
-    let mut f = about(listener, "listener-died", claim);
+    let mut f = about(listener, StoreRule::ListenerDied, claim);
     f.time = death.time;
     f.id = match claim {
         Some(c) => finding_id(f.rule, c.source, c.target, c.stream_offset.unwrap_or(0) as u32, c.id.as_bytes()),

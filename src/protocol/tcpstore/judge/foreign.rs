@@ -1,11 +1,11 @@
 //! The other way round: a store's client that reached a listener of another protocol.
 
-use crate::finding::types::{Finding, Stray};
-use crate::finding::{SHOWN_BYTES, finding_id};
+use crate::finding::{Finding, SHOWN_BYTES, Stray, finding_id};
 use crate::protocol::listener::{Connection, Foreign, Listener};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::stray::{greeting, identify};
 use crate::protocol::tcpstore::Dialect;
+use crate::protocol::tcpstore::StoreRule;
 use crate::stream::Direction;
 
 /// Store clients of one foreign listener that are told of one by one.
@@ -78,13 +78,19 @@ pub fn judge(connection: &Connection<'_>, known: Option<&'static str>) -> Option
         ));
     }
     let bytes = head[..head.len().min(SHOWN_BYTES)].to_vec();
-    let id = finding_id("foreign-server", o.server(), o.client(), o.sequence(Direction::ToClient, 0), &bytes);
+    let id = finding_id(
+        StoreRule::ForeignServer.text().id,
+        o.server(),
+        o.client(),
+        o.sequence(Direction::ToClient, 0),
+        &bytes,
+    );
     Some(Finding {
         protocol: Some("tcpstore"),
         stream_offset: Some(0),
         bytes,
         stray: protocol.map(|p| Stray { protocol: p.to_string(), tool: named.tool, probe: None }),
         explanation,
-        ..Finding::new("foreign-server", id, first.time, Some(first.packet), o.server(), o.client())
+        ..Finding::new(StoreRule::ForeignServer.text(), id, first.time, Some(first.packet), o.server(), o.client())
     })
 }
