@@ -35,8 +35,8 @@ mod weight;
 
 pub use codec::{pack_lines, unpack_lines};
 pub use from_store::{
-    OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches,
-    flow_row, late_of_kept, record_of_row,
+    Concluded, OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of,
+    damaged_batches, flow_row, late_of_kept, record_of_row,
 };
 pub use intake::{Batch, GrowingSet, read_late};
 pub use learn::{Knowledge, learn};

@@ -160,13 +160,13 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     }
     let stop = stop_flag()?;
     let limits = Limits { age: a.keep, size: a.case_max };
-    let mut station = Monitor::start(case, options, listeners, limits, a.filter.is_some(), now())?;
+    let mut station = Monitor::start(case, options, listeners, limits, (listen, a.filter.is_some()), now())?;
     complain(&format!("listening to {}", a.interface.join(", ")));
     let begun = Instant::now();
     let Alerting { mut alerts, on, .. } = alerting;
     let (mut flagged, mut trouble) = (false, false);
     let (mut already, mut measured) = (BTreeSet::new(), None);
-    let mut last = false;
+    let (mut last, mut gone) = (false, false);
     loop {
         let from = Instant::now();
         let mut tick = station.tick(now(), on, &mut alerts)?;
@@ -185,6 +185,11 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
             metrics.after(station.case(), DeliveryResult { well, lag: 0, problems: tick.wrong.len() })?;
         }
         if last {
+            // Whoever started it must start it again, whatever was flagged.
+            if gone {
+                complain("an interface went away, and this process may not open it again: it ends");
+                return Ok(Exit::Trouble);
+            }
             return Ok(Exit::of(flagged, trouble, false, false, a.status.exit_zero));
         }
         let until = from + TICK;
@@ -192,7 +197,8 @@ pub(super) fn run(mut a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         while Instant::now() < until && !over() {
             std::thread::sleep(Duration::from_millis(50));
         }
-        if over() || tick.listening == 0 {
+        gone = tick.gone;
+        if over() || gone {
             station.stop();
             last = true;
         }

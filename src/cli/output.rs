@@ -202,7 +202,9 @@ pub(super) fn shown(path: &Path) -> String {
 #[allow(clippy::print_stderr)]
 pub(super) fn complain(text: &str) {
     let mut err = io::stderr().lock();
-    let _ = writeln!(err, "rdzvscope: {}", escape::clean(text.as_bytes(), 2000));
+    let full = text.contains("(os error 28)") && !text.contains("full disk");
+    let _ =
+        writeln!(err, "rdzvscope: {}{}", escape::clean(text.as_bytes(), 2000), if full { ": full disk" } else { "" });
 }
 
 /// What clap says of bad arguments. It repeats them; what they hold must not reach the terminal raw.

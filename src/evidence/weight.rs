@@ -11,9 +11,9 @@ use crate::analysis::{weigh_lines, weigh_segments};
 const TIMES: u64 = 10;
 /// Bytes of memory that any segment may take. The bound that is promised is 64 MiB; what the program itself takes to read
 /// and to report lies between.
-const FIXED: u64 = 36 << 20;
+const FIXED: u64 = 32 << 20;
 /// What a flow record takes, from its line to the report.
-pub(super) const FLOW: u64 = 640;
+pub(super) const FLOW: u64 = 800;
 /// What a line of a hosts list takes besides its bytes: an address, a name, an alias and their places.
 const LIST_LINE: u64 = 320;
 

@@ -48,6 +48,13 @@ pub enum LiveError {
     },
 }
 
+impl LiveError {
+    /// Whether the right to open an interface is missing.
+    pub(super) fn is_permission(&self) -> bool {
+        matches!(self, LiveError::Open { source, .. } if !hint(source).is_empty())
+    }
+}
+
 fn hint(e: &pcap::Error) -> &'static str {
     let text = e.to_string();
     if text.contains("ermission") || text.contains("permitted") {

@@ -99,7 +99,8 @@ impl InterfaceReader {
     /// Listens until `stop` is set or the interface goes away.
     pub(super) fn run(mut self, id: u32, desk: &Arc<Mutex<Desk>>, stop: &AtomicBool) {
         let mut since_stats = std::time::Instant::now();
-        let mut number = 0;
+        // One that was opened again goes on counting.
+        let mut number = desk.lock().map_or(0, |d| d.summary.packets);
         let mut dropped = (0u32, 0u32);
         let mut rest = SHORTEST_REST;
         let mut full = false;

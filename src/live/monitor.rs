@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::error::LiveError;
 use super::filter::Widening;
-use super::listen::{Desk, InterfaceReader};
+use super::listen::{Desk, InterfaceReader, ListenOptions};
 use super::ring::Ring;
 use crate::alert::Alerts;
-use crate::analysis::{Analysis, GrowingSet, Options, StoredSet};
+use crate::analysis::{Analysis, Concluded, GrowingSet, Options, StoredSet, analyze_stored};
 use crate::capture::Summary;
 use crate::case::{
     CaptureRow, CaptureState, Case, Delivered, Limits, Withheld, new_set, save_batch, save_capture, save_late,
@@ -20,12 +20,16 @@ use crate::case::{
 use crate::net::Endpoint;
 use crate::time::Timestamp;
 use crate::vocabulary::Severity;
-use crate::watch::{conclude, told};
+use crate::watch::{conclude, fetch_wanted, told};
 
 /// Memory that a flow takes while it is concluded from, about: the flows that are kept are `--memory` divided by it.
 const FLOW_MEMORY: u64 = 4096;
 /// Packets after which flows are counted: there are no more than packets.
 const COUNT_EVERY: u64 = 10_000;
+
+/// How long an interface that went away is left alone before it is opened again, at first and at most.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// What one tick came to.
 #[derive(Debug, Default)]
@@ -44,6 +48,8 @@ pub struct Tick {
     pub said: Vec<String>,
     /// Interfaces that are still listened to.
     pub listening: usize,
+    /// One went away and cannot be opened again by this process.
+    pub gone: bool,
 }
 
 struct MonitoredInterface {
@@ -54,6 +60,22 @@ struct MonitoredInterface {
     drops: u64,
     said: Option<String>,
     left_out: u64,
+    /// When it is opened again, and how long that is after the last time.
+    again: Option<(Instant, Duration)>,
+}
+
+/// Starts the thread that listens.
+fn spawn(reader: InterfaceReader, id: u32, desk: &Arc<Mutex<Desk>>, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let (desk, stop) = (Arc::clone(desk), Arc::clone(stop));
+    std::thread::spawn(move || reader.run(id, &desk, &stop))
+}
+
+/// A conclusion that is being drawn.
+struct Running {
+    thread: JoinHandle<Concluded>,
+    /// Batches that were kept when it began.
+    batches: u64,
+    begun: Instant,
 }
 
 /// Interfaces that are listened to, and the case that their packets go into.
@@ -70,6 +92,11 @@ pub struct Monitor {
     widening: Widening,
     /// The filter is the user's own, and stays as it is.
     own_filter: bool,
+    /// How interfaces are opened again.
+    listen: ListenOptions,
+    running: Option<Running>,
+    /// Batches that were kept so far.
+    batches: u64,
 }
 
 impl std::fmt::Debug for Monitor {
@@ -88,7 +115,7 @@ impl Monitor {
         options: Options,
         listeners: Vec<(InterfaceReader, Option<Ring>)>,
         limits: Limits,
-        own_filter: bool,
+        (listen, own_filter): (ListenOptions, bool),
         now: Timestamp,
     ) -> Result<Monitor, LiveError> {
         let widening = Widening::new(options.ports.iter().chain(options.nccl_ports.iter()).collect());
@@ -129,13 +156,25 @@ impl Monitor {
                 filter: None,
                 said: Vec::new(),
             }));
-            let thread = {
-                let (desk, stop, id) = (Arc::clone(&desk), Arc::clone(&stop), row.id);
-                std::thread::spawn(move || listener.run(id, &desk, &stop))
-            };
-            posts.push(MonitoredInterface { name, row, desk, thread: Some(thread), drops: 0, said: None, left_out: 0 });
+            let thread = Some(spawn(listener, row.id, &desk, &stop));
+            posts.push(MonitoredInterface { name, row, desk, thread, drops: 0, said: None, left_out: 0, again: None });
         }
-        Ok(Monitor { case, options, posts, stop, limits, concluded: None, since_counted: 0, widening, own_filter })
+        let (concluded, running) = (None, None);
+        let (since_counted, batches) = (0, 0);
+        Ok(Monitor {
+            case,
+            options,
+            posts,
+            stop,
+            limits,
+            concluded,
+            since_counted,
+            widening,
+            own_filter,
+            listen,
+            running,
+            batches,
+        })
     }
 
     /// Takes what came, concludes, and says what is new.
@@ -186,6 +225,7 @@ impl Monitor {
                 continue;
             }
             tick.packets += batch.packets;
+            self.batches += 1;
             post.row.consumed = summary.packets;
             post.row.offset = summary.bytes;
             post.row.first = summary.first().or(post.row.first);
@@ -197,28 +237,8 @@ impl Monitor {
                 save_capture(tx, row)
             })?;
         }
-        // What came is kept at once; concluding from all that is kept takes longer the more it is, and may take a third of a
-        // processor.
-        let due = self.concluded.is_none_or(|(at, took)| at.elapsed() >= took * 2);
-        if (due || self.stop.load(Ordering::Relaxed)) && self.case.is_fresh()? {
-            let begun = Instant::now();
-            let posts: BTreeMap<i64, Arc<Mutex<Desk>>> =
-                self.posts.iter().map(|p| (p.row.set, Arc::clone(&p.desk))).collect();
-            let analysis = conclude(&mut self.case, &self.options, &mut |set, listeners| {
-                if let Some(mut desk) = posts.get(&set).and_then(|d| d.lock().ok()) {
-                    desk.intake.promote(listeners.iter().copied());
-                }
-            })?;
-            let deliver_from = alerts.is_any().then_some(alert_on);
-            tick.withheld = alerts.withheld(&analysis.report, &mut tick.wrong);
-            tick.fresh = self.case.tell_but(&told(&analysis.report, deliver_from), &tick.withheld, true, now)?;
-            self.widen_by(&analysis, &mut tick)?;
-            tick.analysis = Some(analysis);
-            if tick.fresh.iter().any(|t| t.kind == "incident" || t.rank >= Severity::Warning as i64) {
-                self.keep_packets(&mut tick);
-            }
-            self.concluded = Some((Instant::now(), begun.elapsed()));
-        }
+        self.listen_again(&mut tick);
+        self.conclude(now, alert_on, alerts, &mut tick)?;
         let mut pruned = !self.case.prune(&self.limits, now)?.is_nothing();
         self.since_counted += tick.packets;
         if self.since_counted >= COUNT_EVERY {
@@ -229,6 +249,104 @@ impl Monitor {
             self.renew()?;
         }
         Ok(tick)
+    }
+
+    /// Concludes from all that is kept, in a thread of its own: what comes in the meantime is kept at once. It takes longer
+    /// the more is kept, and may take a third of a processor. At the end, after [`Monitor::stop`], it is waited for.
+    fn conclude(
+        &mut self,
+        now: Timestamp,
+        alert_on: Severity,
+        alerts: &mut Alerts,
+        tick: &mut Tick,
+    ) -> Result<(), LiveError> {
+        let last = self.stop.load(Ordering::Relaxed);
+        if self.running.as_ref().is_some_and(|r| last || r.thread.is_finished())
+            && let Some(running) = self.running.take()
+            && let Ok(concluded) = running.thread.join()
+        {
+            let whole = running.batches == self.batches;
+            let desks: BTreeMap<i64, Arc<Mutex<Desk>>> =
+                self.posts.iter().map(|p| (p.row.set, Arc::clone(&p.desk))).collect();
+            fetch_wanted(&mut self.case, &concluded.wanted, &mut |set, listeners| {
+                if let Some(mut desk) = desks.get(&set).and_then(|d| d.lock().ok()) {
+                    desk.intake.promote(listeners.iter().copied());
+                }
+            })?;
+            let missed = concluded.wanted.iter().any(|(set, _)| *set >= 0);
+            self.tell(concluded.analysis, whole && !missed, (now, alert_on), alerts, tick)?;
+            self.concluded = Some((Instant::now(), running.begun.elapsed()));
+        }
+        if last {
+            if self.case.is_fresh()? {
+                let analysis = conclude(&mut self.case, &self.options, &mut |_, _| {})?;
+                self.tell(analysis, true, (now, alert_on), alerts, tick)?;
+            }
+            return Ok(());
+        }
+        let due = self.concluded.is_none_or(|(at, took)| at.elapsed() >= took * 2);
+        if due && self.running.is_none() && self.case.is_fresh()? {
+            let (stored, options) = (self.case.load()?, self.options.clone());
+            let thread = std::thread::spawn(move || analyze_stored(&options, stored));
+            self.running = Some(Running { thread, batches: self.batches, begun: Instant::now() });
+        }
+        Ok(())
+    }
+
+    /// Says what an analysis tells that is new. `whole`: it is of all that is kept.
+    fn tell(
+        &mut self,
+        analysis: Analysis,
+        whole: bool,
+        (now, alert_on): (Timestamp, Severity),
+        alerts: &mut Alerts,
+        tick: &mut Tick,
+    ) -> Result<(), LiveError> {
+        let deliver_from = alerts.is_any().then_some(alert_on);
+        let withheld = alerts.withheld(&analysis.report, &mut tick.wrong);
+        let fresh = self.case.tell_but(&told(&analysis.report, deliver_from), &withheld, whole, now)?;
+        tick.withheld.extend(withheld);
+        tick.fresh.extend(fresh);
+        self.widen_by(&analysis, tick)?;
+        tick.analysis = Some(analysis);
+        if tick.fresh.iter().any(|t| t.kind == "incident" || t.rank >= Severity::Warning as i64) {
+            self.keep_packets(tick);
+        }
+        Ok(())
+    }
+
+    /// Opens interfaces again that went away: after a second, then after twice as long each time, up to a minute.
+    fn listen_again(&mut self, tick: &mut Tick) {
+        if self.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        for post in &mut self.posts {
+            if post.thread.as_ref().is_some_and(|t| !t.is_finished()) {
+                continue;
+            }
+            let (at, wait) = *post.again.get_or_insert_with(|| (Instant::now() + FIRST_WAIT, FIRST_WAIT));
+            if Instant::now() < at {
+                continue;
+            }
+            match InterfaceReader::open(&post.name, &self.listen) {
+                Ok(reader) => {
+                    tick.said.push(format!("{}: listening again", post.name));
+                    tick.listening += 1;
+                    post.again = None;
+                    post.said = None;
+                    if let Ok(mut desk) = post.desk.lock() {
+                        desk.ended = None;
+                    }
+                    post.thread = Some(spawn(reader, post.row.id, &post.desk, &self.stop));
+                }
+                Err(e) => {
+                    // Whoever gave up the right to open an interface cannot open it again: another process must.
+                    tick.gone |= e.is_permission();
+                    let wait = (wait * 2).min(LONGEST_WAIT);
+                    post.again = Some((Instant::now() + wait, wait));
+                }
+            }
+        }
     }
 
     /// Keeps what is sent to listeners that the traffic named, from now on, and hands every interface a filter that lets it
@@ -248,6 +366,7 @@ impl Monitor {
         if self.own_filter {
             return Ok(());
         }
+        self.listen.filter = wider.filter.clone();
         for (endpoint, how) in &wider.learnt {
             tick.said.push(format!("from now on also {endpoint}: {how}"));
         }

@@ -17,4 +17,4 @@ mod writers;
 pub use follow::{Pass, Watcher, Wish, withheld_counts};
 pub use ingest::{Central, evidence_of};
 pub use lock::Lock;
-pub use news::{conclude, told};
+pub use news::{conclude, fetch_wanted, told};

@@ -28,18 +28,31 @@ pub fn conclude(
 ) -> Result<Analysis, CaseError> {
     let mut concluded = analyze_stored(options, case.load()?);
     for _ in 0..ROUNDS {
-        // Captures of others' evidence lie elsewhere: they cannot be read again.
-        let own: Vec<&(i64, BTreeSet<Endpoint>)> = concluded.wanted.iter().filter(|(set, _)| *set >= 0).collect();
-        if own.is_empty() {
+        if !fetch_wanted(case, &concluded.wanted, promoted)? {
             break;
-        }
-        for (set, listeners) in own {
-            fetch(case, *set, listeners)?;
-            promoted(*set, listeners);
         }
         concluded = analyze_stored(options, case.load()?);
     }
     Ok(concluded.analysis)
+}
+
+/// Fetches what was missed of flows to listeners that became known late, of the sets of this case; whether there was any.
+///
+/// # Errors
+/// The case's.
+pub fn fetch_wanted(
+    case: &mut Case,
+    wanted: &[(i64, BTreeSet<Endpoint>)],
+    promoted: &mut dyn FnMut(i64, &BTreeSet<Endpoint>),
+) -> Result<bool, CaseError> {
+    // Captures of others' evidence lie elsewhere: they cannot be read again.
+    let mut any = false;
+    for (set, listeners) in wanted.iter().filter(|(set, _)| *set >= 0) {
+        fetch(case, *set, listeners)?;
+        promoted(*set, listeners);
+        any = true;
+    }
+    Ok(any)
 }
 
 fn fetch(case: &mut Case, set: i64, listeners: &BTreeSet<Endpoint>) -> Result<(), CaseError> {
