@@ -116,6 +116,8 @@ def cases(release):
                 "wrong magic, then NUM": [b"\0\x11\x22\x33\x44", num], "VALIDATE split 1+4": [MAGIC[:1], MAGIC[1:] + num],
                 "VALIDATE split 3+2": [MAGIC[:3], MAGIC[3:] + num], "VALIDATE and NUM in a segment": [MAGIC + num],
                 "VALIDATE twice": [MAGIC + MAGIC + num]}
+    if release >= (2, 8):
+        out["QUEUE_PUSH, QUEUE_LEN, QUEUE_POP"] = ok(b"\x0e" + text(b"/q") + text(b"one"), b"\x10" + text(b"/q"), b"\x0f" + text(b"/q"))
     # Every query type, known or not, with fields that any of them can read: a key, a length of zero, a length of zero.
     for byte in range(0 if not first else 1, 26):
         out[f"type {byte}"] = ok(bytes([byte]) + text(b"/t") + u64(0) + u64(0))

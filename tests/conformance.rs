@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::command;
+use rdzvscope::api::protocol::tcpstore::Operation;
 use rdzvscope::api::protocol::tcpstore::release::Release;
 use rdzvscope::api::protocol::tcpstore::server::{Action, Backend, ConnectionId, How, Server, Store, open, step};
 use serde_json::Value;
@@ -39,7 +40,7 @@ fn model(server: &Server, case: &Value, exchanged: Option<(u8, u8)>) -> (String,
     store = store.with(b"/k1", b"v1");
     open(server, &mut store, PEER);
     let (mut reply, mut state) = (Vec::new(), "open");
-    for segment in case["segments"].as_str().unwrap().split(',').filter(|s| !s.is_empty() && state_is_open(s)) {
+    for segment in case["segments"].as_str().unwrap().split(',').filter(|s| !s.is_empty()) {
         if state != "open" {
             break;
         }
@@ -57,10 +58,6 @@ fn model(server: &Server, case: &Value, exchanged: Option<(u8, u8)>) -> (String,
     }
     let hex = reply.iter().map(|b| format!("{b:02x}")).collect();
     (hex, state, store.blocked_by().is_none())
-}
-
-fn state_is_open(segment: &str) -> bool {
-    segment.len() % 2 == 0
 }
 
 /// Names of the cases in which the model answers otherwise than the server that was run.
@@ -94,7 +91,9 @@ fn the_models_still_say_what_was_recorded_and_one_exchanged_number_is_caught() {
             // Any two neighbouring query types of this release, taken for each other. The first of D is the magic number's.
             let asks = |byte: u8| release.operation(backend, byte);
             for byte in u8::from(release.dialect.validates())..release.highest {
-                if asks(byte).is_none() && asks(byte + 1).is_none() {
+                // Of an empty queue QUEUE_POP and QUEUE_LEN say the same; the session of the real client tells them apart.
+                let alike = (asks(byte), asks(byte + 1)) == (Some(Operation::QueuePop), Some(Operation::QueueLen));
+                if asks(byte).is_none() && asks(byte + 1).is_none() || alike {
                     continue;
                 }
                 let wrong = differences(&server, &cases, Some((byte, byte + 1)));
