@@ -4,7 +4,7 @@
 //! on it begins with `HYD`. ch3:nemesis: 20 bytes, answered with 16. Open MPI: a process name and `OPAL-TCP-BTL` both ways;
 //! PRRTE's out-of-band port begins with the name of its namespace.
 
-use super::named::{HARM_RULES, Harm, Name, Named, Speech, any, prefix};
+use super::named::{DoorRule, Harm, Name, Named, Speech, any, prefix};
 use super::seam::Match;
 use crate::vocabulary::{Protocol, Role};
 
@@ -31,7 +31,7 @@ pub static MPI: Named = Named {
     },
     usual: None,
     harm: Harm::Dies,
-    rules: HARM_RULES,
+    rules: DoorRule::ALL,
 };
 
 fn begins(s: &Speech<'_>) -> Match {

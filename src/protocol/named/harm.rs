@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::seam::{DistinctFlow, Given};
 use super::super::stray;
 use super::{Harm, Named, Names, words};
+use super::rules::{DoorRule, TensorpipeRule};
 use crate::finding::{self, Declared, Finding, Rule, finding_id};
 use crate::net::{Address, Endpoint};
 use crate::stream::{Direction, FlowRecord, PacketRef};
@@ -15,17 +16,6 @@ use crate::vocabulary::{Outcome, Severity};
 const AT_ONCE: f64 = 2.0;
 /// A length above this is none that a peer of the job declares in its first message.
 const LARGEST: u64 = 64 << 20;
-
-/// The rules of named listeners.
-pub const RULES: &[Rule] = &[Rule {
-    id: "door-job-died",
-    severity: Severity::Critical,
-    title: "a listener of a job that closed everything after a stray",
-    meaning: "The listener had connections of the job's own. A stranger connected, and within two seconds the \
-listener's side ended all of them and took nobody any more: the process behind it is gone, and with it, as a rule, the job.",
-    remedy: "See docs/doors.md for what ends which listener, and keep scanners and health checks off it: a half-open \
-scan (nmap -sS) hurts none.",
-}];
 
 /// How a connection ended: who closed, and whether by a reset.
 pub(super) fn end(record: &FlowRecord) -> (bool, bool, bool, bool) {
@@ -47,10 +37,10 @@ impl Stray<'_> {
         self.flow.connection.record
     }
 
-    fn finding(&self, rule: &'static str, explanation: String) -> Finding {
+    fn finding(&self, rule: &'static Rule, explanation: String) -> Finding {
         let record = self.record();
         let sequence = record.isn(Direction::ToServer).unwrap_or(0);
-        let id = finding_id(rule, record.client(), record.server(), sequence, self.client);
+        let id = finding_id(rule.id, record.client(), record.server(), sequence, self.client);
         let named = stray::identify(self.client, record.bytes[0]);
         let nameless = matches!(named.protocol, "unknown" | "none" | "constant bytes" | "text");
         let known = !nameless || named.nmap_probe.is_some() || named.tool.is_some();
@@ -172,7 +162,7 @@ fn died(own: &[&FlowRecord], strays: &[(Endpoint, Stray<'_>)], names: &Names, gi
         stray.record().client(),
         first.seconds_since(stray.time)
     );
-    let mut f = stray.finding("door-job-died", explanation);
+    let mut f = stray.finding(DoorRule::DoorJobDied.text(), explanation);
     f.failed = Some(first);
     f.packets.push(packet);
     f.listener_outcome = Some(Outcome::Dies);
@@ -194,7 +184,7 @@ fn length(stray: &Stray<'_>, name: &str) -> Option<Finding> {
         record.server(),
         crate::report::size::readings(declared)
     );
-    let mut f = stray.finding("tensorpipe-claim", explanation);
+    let mut f = stray.finding(TensorpipeRule::TensorpipeClaim.text(), explanation);
     f.evidence.push(match (record.rst[1].get(), record.server_closed()) {
         (Some(t), _) => format!(
             "the listener's side reset the connection {:.3} s later: the kernel refused the memory, or the process is gone",
@@ -226,7 +216,7 @@ fn closed_for_good(stray: &Stray<'_>, endpoint: Endpoint, name: &str, given: &Gi
         record.client(),
         refused.len()
     );
-    let mut f = stray.finding("tensorpipe-listener-closed", explanation);
+    let mut f = stray.finding(TensorpipeRule::TensorpipeListenerClosed.text(), explanation);
     f.failed = refused.iter().map(|r| r.first).min();
     f.packets.extend(refused.first().map(|r| r.server_close_packet()));
     f.listener_outcome = Some(Outcome::Dies);

@@ -4,6 +4,7 @@
 //! to so. What strangers did to it, as far as the wire shows, is judged here for all of them.
 
 mod harm;
+mod rules;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ use crate::finding::Rule;
 use crate::net::{Address, Endpoint};
 use crate::stream::PacketRef;
 use crate::vocabulary::{Protocol, Role};
-pub use harm::RULES as HARM_RULES;
+pub(super) use rules::{DoorRule, TensorpipeRule};
 use words::Listening;
 pub use words::Words;
 

@@ -3,7 +3,7 @@ use super::*;
 
 fn taken(client: &[u8], server: &[u8], port: u16) -> Vec<&'static str> {
     let opening = Opening { client, server, port, whole: true };
-    DISSECTORS.iter().filter(|d| d.recognise(&opening) == Match::Yes).map(|d| d.protocol().name()).collect()
+    DISSECTORS.iter().filter(|d| d.recognise(&opening) == Match::Yes).map(|d| d.protocol().text()).collect()
 }
 
 #[test]
