@@ -304,10 +304,10 @@ fn an_expression_of_bpf_chooses_packets() {
 }
 
 #[test]
-fn a_path_in_the_place_of_a_command_is_analyzed() {
+fn a_path_in_the_place_of_a_command_is_answered_with_the_command() {
     let (status, text, errors) = run(&[NODES[0], "--format", "csv"]);
-    assert_eq!((status, &text), (1, &run(&["analyze", NODES[0], "--format", "csv"]).1));
-    assert!(errors.contains("rdzvscope analyze"), "{errors}");
+    assert_eq!((status, text.as_str()), (2, ""), "{errors}");
+    assert!(errors.contains(&format!("did you mean: rdzvscope analyze {}", NODES[0])), "{errors}");
     let (status, _, errors) = run(&["nowhere.pcap"]);
     assert!(status == 2 && errors.contains("nowhere.pcap"), "{errors}");
 }
