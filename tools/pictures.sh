@@ -17,8 +17,8 @@ run() {
 }
 {
     printf '\033[1m$ rdzvscope analyze node-*.pcap --oom logs/ --hosts hosts --boot node-a=2026-11-29T11:12:08Z\033[0m\n'
-    # To the end of the table of hosts.
-    run --color always | sed '/^.\{0,12\}└/q'
+    # To the end of the reasons.
+    COLUMNS=100 run --color always | sed '/To do/,$d'
 } | aha --black >"$work/table.html"
 sed -i "s|<pre>|<pre style=\"font: 14px/1.25 'DejaVu Sans Mono', monospace; margin: 12px\">|" "$work/table.html"
 run --format html -o "$work/page.html"

@@ -10,6 +10,16 @@ set -eu
 want="${1:-build}"
 missing=""
 
+# Before anything is installed: Rust, which this script does not install.
+rust() {
+    echo "setup: $1: install Rust 1.89 or later (https://rustup.rs, or the packages rustc and cargo of a distribution that has it)" >&2
+    exit 1
+}
+command -v cargo >/dev/null 2>&1 || rust "there is no cargo"
+version="$(cargo --version | cut -d' ' -f2)"
+minor="$(echo "$version" | cut -d. -f2)"
+[ "${version%%.*}" -gt 1 ] || [ "$minor" -ge 89 ] || rust "cargo $version is too old"
+
 need() { # need COMMAND PACKAGE
     command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
 }
@@ -24,6 +34,9 @@ if [ "$want" = test ]; then
     need tcpdump tcpdump
     need tcpreplay tcpreplay
     need pdsh pdsh
+    need jq jq
+    need zsh zsh
+    need fish fish
     need setpriv util-linux
     need logrotate logrotate
     need python3 python3
@@ -77,10 +90,5 @@ if [ -n "$missing" ]; then
         [ "$want" = test ] || exit 1
     fi
 fi
-
-command -v cargo >/dev/null 2>&1 || {
-    echo "setup: no cargo: install Rust 1.89 or later (https://rustup.rs, or the rustc and cargo packages of Debian testing)" >&2
-    exit 1
-}
 
 [ "$want" != test ] || sh "$(dirname "$0")/checkers.sh"
