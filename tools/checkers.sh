@@ -4,13 +4,7 @@
 set -u
 
 place="$(dirname "$0")/../target/tools"
-mkdir -p "$place" && place="$(cd "$place" && pwd)" || 
-# The engine that contrib/lake/ is asked by.
-if ! [ -e "$place/python/duckdb" ] && ! python3 -c 'import duckdb' 2>/dev/null; then
-    python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$place/python" duckdb >/dev/null 2>&1 ||
-        echo "checkers: duckdb cannot be had: the questions of contrib/lake are not asked" >&2
-fi
-exit 0
+mkdir -p "$place" && place="$(cd "$place" && pwd)" || exit 0
 
 fetch() { # fetch PROGRAM PACKAGE
     command -v "$1" >/dev/null 2>&1 && return

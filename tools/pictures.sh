@@ -28,6 +28,6 @@ picture() { # picture NAME WIDTH HEIGHT
         "$work/$1.html" >/dev/null 2>&1
     pngquant --force --output "$images/$4" 64 "$work/$1.png"
 }
-picture table 880 650 table.png
+picture table 880 445 table.png
 picture page 1280 1195 report.png
 ls -l "$images"
