@@ -3,7 +3,7 @@
 mod common;
 mod samples;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use common::{LOGS, NODES, args, command, data};
@@ -404,5 +404,36 @@ fn completions_know_rules_products_and_forms() {
         let interfaces = if shell == "zsh" { "_net_interfaces" } else { "/sys/class/net" };
         assert!(cfg!(not(feature = "live")) || script.contains(interfaces), "{shell}");
         assert!(!script.contains("RDZVSCOPE_INTERFACES"), "{shell}");
+    }
+}
+
+/// What `shell` prints of `script`, or `None` (and a line in the list of skipped tests) where it is not installed.
+fn shell(shell: &str, flag: &str, script: &str, directory: &Path) -> Option<String> {
+    match std::process::Command::new(shell).args([flag, "-c", script]).current_dir(directory).output() {
+        Ok(output) => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && errors.is_empty(), "{shell}: {errors}");
+            Some(String::from_utf8(output.stdout).unwrap())
+        }
+        Err(_) => {
+            common::skipped(&format!("{shell} is not installed"));
+            None
+        }
+    }
+}
+
+#[test]
+fn shells_load_their_completions() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, file) in [("zsh", "_rdzvscope"), ("fish", "rdzvscope.fish")] {
+        std::fs::write(directory.path().join(file), run(&["completions", name]).1).unwrap();
+    }
+    let zsh = "fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -d dump; autoload +X _rdzvscope; print $_comps[rdzvscope]";
+    if let Some(said) = shell("zsh", "-f", zsh, directory.path()) {
+        assert_eq!(said, "_rdzvscope\n");
+    }
+    let fish = "source rdzvscope.fish; complete -C 'rdzvscope explain nccl-root'; complete -C 'rdzvscope presc'";
+    if let Some(said) = shell("fish", "-N", fish, directory.path()) {
+        assert!(said.contains("nccl-root-died") && said.contains("prescan"), "{said}");
     }
 }
