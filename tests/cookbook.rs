@@ -37,17 +37,22 @@ fn recipes(page: &str) -> Vec<Recipe> {
 /// The programs that a script calls and that this machine lacks.
 fn missing(script: &str) -> Option<&'static str> {
     let there = |name: &&str| {
-        let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).output().unwrap();
-        found.status.success()
+        let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).env("PATH", search_path()).output();
+        found.unwrap().status.success()
     };
     ["jq", "tshark", "duckdb"].into_iter().filter(|name| script.contains(name)).find(|name| !there(name))
 }
 
-fn run(script: &str, directory: &Path) -> String {
+/// Where programs are looked for: the one that was built, those that `make test` fetched, and the user's.
+fn search_path() -> String {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_rdzvscope"));
-    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/python/duckdb_cli");
+    format!("{}:{fetched}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap())
+}
+
+fn run(script: &str, directory: &Path) -> String {
     let mut shell = Command::new("bash");
-    shell.args(["-c", script]).current_dir(directory).env("PATH", path).env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
+    shell.args(["-c", script]).current_dir(directory).env("PATH", search_path()).env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
     let output = shell.env_remove("NO_COLOR").env_remove("COLUMNS").output().unwrap();
     assert!(output.status.code().is_some_and(|s| s < 2), "{script}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

@@ -36,4 +36,8 @@ if ! [ -e "$place/python/duckdb" ] && ! python3 -c 'import duckdb' 2>/dev/null; 
     python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$place/python" duckdb >/dev/null 2>&1 ||
         echo "checkers: duckdb cannot be had: the questions of contrib/lake are not asked" >&2
 fi
+if ! [ -e "$place/python/duckdb_cli/duckdb" ] && ! command -v duckdb >/dev/null 2>&1; then
+    python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$place/python" --upgrade duckdb-cli >/dev/null 2>&1 ||
+        echo "checkers: duckdb-cli cannot be had: a recipe of the cookbook is not tried" >&2
+fi
 exit 0
