@@ -15,11 +15,15 @@ pub(super) fn verbose(arguments: &[OsString]) -> Option<String> {
 }
 
 fn text() -> String {
-    let mut out = format!("rdzvscope {}\n\nThe models were checked against these releases (docs/protocols.md):\n", env!("CARGO_PKG_VERSION"));
+    let mut out = format!(
+        "rdzvscope {}\n\nThe models were checked against these releases (docs/protocols.md):\n",
+        env!("CARGO_PKG_VERSION")
+    );
     for c in checked::all() {
         let name = checked::product_name(c.product);
         let said = match c.differences {
             "0" => "as the model says".to_owned(),
+            "1" => "1 answer other than the model's (conformance/results)".to_owned(),
             n => format!("{n} answers other than the model's (conformance/results)"),
         };
         let _ = writeln!(out, "  {name:<8}{:<9}{}  {said}", c.release, c.date);

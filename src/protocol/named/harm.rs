@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::seam::{DistinctFlow, Given};
 use super::super::stray;
-use super::{Harm, Named, Names, words};
 use super::rules::{DoorRule, TensorpipeRule};
+use super::{Harm, Named, Names, words};
 use crate::finding::{self, Declared, Finding, Rule, finding_id};
 use crate::net::{Address, Endpoint};
 use crate::stream::{Direction, FlowRecord, PacketRef};
