@@ -61,7 +61,7 @@ fn is_item(line: &str) -> bool {
     line == "-" || line.starts_with("- ")
 }
 
-fn block<'a>(lines: &mut [(usize, &'a str)], at: &mut usize, indent: usize, depth: usize) -> Value {
+fn block(lines: &mut [(usize, &str)], at: &mut usize, indent: usize, depth: usize) -> Value {
     let Some((_, first)) = lines.get(*at).copied().filter(|_| depth > 0) else { return Value::Null };
     if !is_item(first) && key(first).is_none() {
         *at += 1;
