@@ -46,12 +46,20 @@ fn model(server: &Server, case: &Value, exchanged: Option<(u8, u8)>) -> (String,
         }
         let mut bytes = unhex(segment);
         if let (Some((a, b)), true, Some(first)) = (exchanged, segment != MAGIC, bytes.first_mut()) {
-            *first = if *first == a { b } else if *first == b { a } else { *first };
+            *first = if *first == a {
+                b
+            } else if *first == b {
+                a
+            } else {
+                *first
+            };
         }
         for action in step(server, &mut store, PEER, &bytes) {
             match action {
                 Action::Reply { connection: PEER, bytes, .. } => reply.extend(bytes),
-                Action::Close { connection: PEER, how, .. } => state = if how == How::Reset { "reset" } else { "closed" },
+                Action::Close { connection: PEER, how, .. } => {
+                    state = if how == How::Reset { "reset" } else { "closed" }
+                }
                 _ => {}
             }
         }
@@ -86,7 +94,8 @@ fn the_models_still_say_what_was_recorded_and_one_exchanged_number_is_caught() {
             let cases: Vec<Value> = recorded["cases"].as_array().unwrap().clone();
             let known = result["differences"].as_array().unwrap();
             let found = differences(&server, &cases, None);
-            let told = |name: &String| known.iter().any(|k| k["what"].as_str().unwrap().contains(name.trim_matches('"')));
+            let told =
+                |name: &String| known.iter().any(|k| k["what"].as_str().unwrap().contains(name.trim_matches('"')));
             assert!(found.iter().all(told), "{release}/{}: {found:?}", backend.name());
             // Any two neighbouring query types of this release, taken for each other. The first of D is the magic number's.
             let asks = |byte: u8| release.operation(backend, byte);
@@ -108,7 +117,8 @@ fn the_models_still_say_what_was_recorded_and_one_exchanged_number_is_caught() {
 #[test]
 fn documents_and_program_tell_of_every_result() {
     let python = |what: &str| {
-        let script = format!("import sys; sys.path.insert(0, 'conformance'); import table; sys.stdout.write(table.{what}())");
+        let script =
+            format!("import sys; sys.path.insert(0, 'conformance'); import table; sys.stdout.write(table.{what}())");
         let out = Command::new("python3").args(["-c", &script]).current_dir(root()).output().unwrap();
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()

@@ -52,7 +52,12 @@ fn search_path() -> String {
 
 fn run(script: &str, directory: &Path) -> String {
     let mut shell = Command::new("bash");
-    shell.args(["-c", script]).current_dir(directory).env("PATH", search_path()).env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
+    shell
+        .args(["-c", script])
+        .current_dir(directory)
+        .env("PATH", search_path())
+        .env("LC_ALL", "C.UTF-8")
+        .env("TZ", "UTC");
     let output = shell.env_remove("NO_COLOR").env_remove("COLUMNS").output().unwrap();
     assert!(output.status.code().is_some_and(|s| s < 2), "{script}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

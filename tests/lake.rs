@@ -23,7 +23,11 @@ fn rows(place: &TempDir) -> std::path::PathBuf {
     ok(analyze.arg(&evidence).output().unwrap());
     let rows = place.path().join("rows");
     let mut merge = command();
-    merge.arg("merge").arg(&evidence).args(["--format", "json", "--exit-zero", "-o"]).arg(place.path().join("report.json"));
+    merge
+        .arg("merge")
+        .arg(&evidence)
+        .args(["--format", "json", "--exit-zero", "-o"])
+        .arg(place.path().join("report.json"));
     ok(merge.arg("--rows").arg(&rows).output().unwrap());
     // Rows go nowhere where something is.
     let mut again = command();

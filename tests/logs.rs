@@ -103,7 +103,13 @@ const FORMS: [(&str, &[Kill]); 24] = [
     ),
     ("utf16.txt", &[("utf16", "2026-09-21T14:13:20", Some(2345), "kernel")]),
     ("logger.json", &[("h", "2023-11-14T22:14:25", Some(7), "process")]),
-    ("kubectl-events.yaml", &[("gpu-017", "2023-06-13T14:35:38", Some(470521), "kubernetes"), ("gpu-018", "2023-06-13T14:36:38", Some(7), "kubernetes")]),
+    (
+        "kubectl-events.yaml",
+        &[
+            ("gpu-017", "2023-06-13T14:35:38", Some(470521), "kubernetes"),
+            ("gpu-018", "2023-06-13T14:36:38", Some(7), "kubernetes"),
+        ],
+    ),
     ("pbs-accounting", &[("gpu-9", "2024-11-02T10:11:12", None, "pbs")]),
 ];
 

@@ -37,7 +37,8 @@ fn hook(name: &str, place: &Path, exit: &str, more: &[(&str, &str)]) -> Duration
 fn place() -> TempDir {
     let place = TempDir::new().unwrap();
     std::fs::create_dir(place.path().join("ring")).unwrap();
-    std::fs::copy(root().join("testdata/incident-torch1.13/node-a.pcap"), place.path().join("ring/node-a.pcap")).unwrap();
+    std::fs::copy(root().join("testdata/incident-torch1.13/node-a.pcap"), place.path().join("ring/node-a.pcap"))
+        .unwrap();
     place
 }
 

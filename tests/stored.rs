@@ -112,8 +112,7 @@ fn a_case_is_read_where_nothing_can_be_written() {
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o444)).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
     if !as_other(&["--version"]).status.success() {
-        eprintln!("SKIPPED: a case in a folder of another user: another user cannot run the program here");
-        return;
+        return common::skipped("a case in a folder of another user: another user cannot run the program here");
     }
     let name = copy.to_str().unwrap();
     let output = as_other(&["report", "--case", name, "--format", "json"]);

@@ -6,7 +6,6 @@ use crate::protocol::seam::{Decoder, Opening, ProtocolSet, SERVER_FIRST_BYTES};
 use crate::protocol::{DISSECTORS, recognise};
 use crate::stream::{
     AssemblerLimits, Chunk, Conversation, Direction, Event, FlowRecord, HEAD_BYTES, Heads, Outcome, PacketRef,
-    StreamCounters,
 };
 use crate::time::Timestamp;
 
@@ -105,7 +104,6 @@ struct DecodedFlow {
     decoders: Vec<Box<dyn Decoder>>,
     read_by: ProtocolSet,
     gaps: u64,
-    gap_bytes: u64,
     overlaps: Vec<Overlap>,
     overlap_count: u64,
 }
@@ -119,7 +117,6 @@ impl DecodedFlow {
             }
             Event::Gap { offset, length, .. } => {
                 self.gaps += 1;
-                self.gap_bytes += length;
                 self.decoders.iter_mut().for_each(|d| d.gap(direction, offset, length));
             }
             Event::Conflict(c) => {
@@ -266,18 +263,13 @@ impl Tracked {
         }
     }
 
-    /// What was counted so far, `[to server, to client]`.
-    pub(crate) fn counters(&self) -> [&StreamCounters; 2] {
-        [Direction::ToServer, Direction::ToClient].map(|d| self.conversation.counters(d))
-    }
-
     /// Ends both streams. Counts of a flow that ended early are taken from its record.
     pub(crate) fn finish(mut self, record: FlowRecord, set: u32) -> FlowObservation {
         let (heard, keepers) = (&mut self.heard, &mut self.keepers);
         self.conversation.finish(&mut |direction, event| {
             heard.event(direction, event, &mut keepers[direction.index()], record.last);
         });
-        let DecodedFlow { decoders, read_by, gaps, gap_bytes, overlaps, overlap_count } = self.heard;
+        let DecodedFlow { decoders, read_by, gaps, overlaps, overlap_count } = self.heard;
         let [mut a, mut b] = self.keepers;
         a.kept.shrink_to_fit();
         b.kept.shrink_to_fit();
@@ -294,7 +286,6 @@ impl Tracked {
             read_by,
             decoded: decoders.into_iter().map(|d| d.end()).collect(),
             gaps,
-            gap_bytes,
             overlaps,
             overlap_count,
             outer: self.outer,

@@ -116,6 +116,7 @@ impl GrowingSet {
         });
     }
 
+    #[cfg(feature = "live")]
     /// From here on all segments from and to `listeners` are kept, whatever becomes of their flows.
     pub fn promote(&mut self, listeners: impl IntoIterator<Item = Endpoint>) {
         self.also.extend(listeners);

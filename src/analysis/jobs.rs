@@ -82,7 +82,6 @@ impl Discovered {
             endpoint,
             teacher,
             by,
-            time: said.time,
             packet: said.packet,
             members: None,
             detail: None,

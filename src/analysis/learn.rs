@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::dedup;
 use super::inputs::Shape;
 use super::options::Options;
 use super::sets::Set;

@@ -34,9 +34,11 @@ mod survey;
 mod weight;
 
 pub use codec::{pack_lines, unpack_lines};
+#[cfg(feature = "live")]
+pub use from_store::Concluded;
 pub use from_store::{
-    Concluded, OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of,
-    damaged_batches, flow_row, late_of_kept, record_of_row,
+    OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, analyze_stored, counters_of, damaged_batches,
+    flow_row, late_of_kept, record_of_row,
 };
 pub use intake::{Batch, GrowingSet, read_late};
 pub use learn::{Knowledge, learn};

@@ -45,7 +45,7 @@ fn each<T>(
     mut take: impl FnMut(&'static dyn Dissector, &Given<'_>) -> (BTreeSet<Endpoint>, T),
 ) -> Vec<T> {
     let (seen, ports, taught) = (seen(&reading.sets), named_ports(options), reading.lessons.taught());
-    let asked = Asked { names: &reading.names, ports: &ports, ids: &options.nccl_ids, places: &place };
+    let asked = Asked { ports: &ports, ids: &options.nccl_ids, places: &place };
     let folded = folded(&reading.sets);
     let mut taken: BTreeSet<Endpoint> = BTreeSet::new();
     let mut all = Vec::new();

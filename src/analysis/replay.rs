@@ -145,7 +145,6 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
 
     fn segment(&mut self, segment: &Segment<'_>, time: Timestamp, packet: PacketRef) {
         let found = self.table.observe(segment, time, packet);
-        let record = self.table.record(found.flow);
         if found.fresh {
             self.totals.flows += 1;
             self.silent += 1;

@@ -25,7 +25,6 @@ use crate::protocol::seam::{DistinctFlow, Study};
 use crate::report::model::{Clock, Input, Report};
 use crate::stream::Direction;
 use crate::time::Timestamp;
-use crate::vocabulary::Protocol;
 
 /// An analysis, done.
 #[derive(Debug)]

@@ -123,7 +123,8 @@ impl Common {
     /// Writes the report; the exit status.
     pub(super) fn finish(&self, analysis: &Analysis, facts: &FactSet, trouble: bool) -> anyhow::Result<Exit> {
         if let Some(directory) = &self.rows {
-            write_rows(&analysis.report, directory).with_context(|| format!("{}: cannot write rows", shown(directory)))?;
+            write_rows(&analysis.report, directory)
+                .with_context(|| format!("{}: cannot write rows", shown(directory)))?;
         }
         self.output.write_with(&analysis.report, facts, self.output.redact.veil()?.as_ref())?;
         analysis.lost.iter().for_each(|lost| complain(lost));

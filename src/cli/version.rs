@@ -15,7 +15,10 @@ pub(super) fn verbose(arguments: &[OsString]) -> Option<String> {
 }
 
 fn text() -> String {
-    let mut out = format!("rdzvscope {}\n\nThe models were checked against these releases (docs/protocols.md):\n", env!("CARGO_PKG_VERSION"));
+    let mut out = format!(
+        "rdzvscope {}\n\nThe models were checked against these releases (docs/protocols.md):\n",
+        env!("CARGO_PKG_VERSION")
+    );
     for c in checked::all() {
         let name = checked::product_name(c.product);
         let said = match c.differences {

@@ -8,12 +8,12 @@ mod captures;
 mod logs;
 mod zone;
 
-pub use boot::{BootTime, boot_from_deaths};
+pub use boot::boot_from_deaths;
 pub use captures::{Crossing, Direction, between_captures};
 pub use logs::{Kill, log_against_capture};
-pub use zone::{Miss, QuarterHours, common_quarter_hour};
+pub use zone::{Miss, common_quarter_hour};
 
-use crate::time::{NANOS, Timestamp};
+use crate::time::Timestamp;
 
 /// No clock here is better than this, in seconds.
 const LEAST: f64 = 1e-3;
@@ -60,11 +60,6 @@ impl Offset {
     /// Whether two clocks that agree would look like this.
     pub fn may_be_none(&self) -> bool {
         self.seconds.abs() <= self.uncertainty
-    }
-
-    /// A time of the second clock, by the first.
-    pub fn correct(&self, time: Timestamp) -> Timestamp {
-        time.plus_nanos((-self.seconds * NANOS as f64) as i64)
     }
 
     /// Whether another offset can be the same.

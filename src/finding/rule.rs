@@ -1,6 +1,5 @@
 //! The rules, as `rdzvscope explain` prints them.
 
-use crate::protocol::DISSECTORS;
 use crate::vocabulary::Severity;
 
 /// One rule.

@@ -40,8 +40,6 @@ pub struct Recorded {
     pub errors: Vec<(String, String)>,
     /// Captures that may still grow, a sentence each: what came later was not tried.
     pub growing: Vec<String>,
-    /// Whether nothing could be read.
-    pub nothing_read: bool,
 }
 
 /// A file that was written this many seconds ago may be written still.
@@ -80,7 +78,7 @@ pub fn recorded(paths: Vec<PathBuf>, source: Option<Address>) -> Recorded {
         cases.push(Case { name: "a connection without a byte".to_owned(), act: Act::Close });
     }
     let growing = before.iter().filter_map(|(path, before)| growing(path, *before)).collect();
-    Recorded { cases, connections, cut, growing, nothing_read: known.nothing_read, errors: known.errors }
+    Recorded { cases, connections, cut, growing, errors: known.errors }
 }
 
 struct Payloads<'a> {

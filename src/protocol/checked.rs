@@ -75,7 +75,10 @@ mod tests {
             assert_eq!(later(product, known), None, "{known}");
         }
         let said = later("pytorch", "2.99.1").unwrap();
-        assert!(said.starts_with("PyTorch 2.99.1: later than checked (2.") && said.contains("): decoded as 2."), "{said}");
+        assert!(
+            said.starts_with("PyTorch 2.99.1: later than checked (2.") && said.contains("): decoded as 2."),
+            "{said}"
+        );
         assert!(later("nccl", "3.0").is_some());
     }
 }

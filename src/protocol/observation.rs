@@ -51,20 +51,21 @@ pub struct FlowObservation {
     pub kept_whole: [bool; 2],
     /// Sequence number of offset 0 of each stream.
     pub base: [Option<u32>; 2],
+    #[allow(dead_code)]
     /// How many bytes of each stream its receiver acknowledged; `None` where the capture holds no acknowledgement.
     pub acknowledged: [Option<u64>; 2],
+    #[allow(dead_code)]
     /// What was counted of each stream.
     pub counters: [StreamCounters; 2],
+    #[allow(dead_code)]
     /// Segments that their receivers refused; the first few.
     pub refused: Vec<Refused>,
     /// The protocols whose decoders read it.
     pub read_by: ProtocolSet,
     /// What they make of it.
     pub decoded: Vec<Arc<dyn Decoded>>,
-    /// Gaps in both streams: how many, and how many bytes.
+    /// How many gaps both streams have.
     pub gaps: u64,
-    /// Bytes missing in gaps.
-    pub gap_bytes: u64,
     /// Places where overlapping segments differ; bounded.
     pub overlaps: Vec<Overlap>,
     /// How many there were.
@@ -82,11 +83,6 @@ impl FlowObservation {
     /// The listener.
     pub fn server(&self) -> Endpoint {
         self.record.server()
-    }
-
-    /// The identity of the flow: the same at every vantage point.
-    pub fn identity(&self) -> (Endpoint, Endpoint, Option<u32>) {
-        (self.server(), self.client(), self.record.isn(Direction::ToServer).or(self.base[0]))
     }
 
     /// What the decoder whose facts are of this type makes of it; `None` when it was not tried.
@@ -143,11 +139,6 @@ impl FlowObservation {
     /// Absolute sequence number of the byte at `offset`; `offset` itself where no sequence number is known.
     pub fn sequence(&self, direction: Direction, offset: u64) -> u32 {
         self.base[direction.index()].unwrap_or(0).wrapping_add(offset as u32)
-    }
-
-    /// Time of the client's first byte.
-    pub fn first_client_byte(&self) -> Option<Timestamp> {
-        self.kept[0].first().map(|k| k.time)
     }
 
     /// Time of the client's last kept byte.

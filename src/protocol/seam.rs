@@ -13,7 +13,6 @@ use super::listener::{Connection, Listener};
 use super::observation::FlowObservation;
 use super::tcpstore::server::Policy;
 use crate::finding::{Finding, Rule};
-use crate::names::Names;
 use crate::net::{Address, Endpoint};
 use crate::stream::{Activity, Chunk, Direction, FlowRecord, PacketRef, PortSet};
 use crate::time::Timestamp;
@@ -69,11 +68,6 @@ pub trait Dissector: Sync {
     /// beyond the first ones are counted, not kept. `None`: this one has something of its own.
     fn alike(&self, _seen: &FlowObservation) -> Option<u64> {
         None
-    }
-
-    /// What its connections say of listeners, its own or another protocol's.
-    fn teach(&self, _seen: &Seen<'_>, _names: &Names) -> Vec<Lesson> {
-        Vec::new()
     }
 
     /// Endpoints that may be its listeners. By default those that it has decoded connections to, those that it was told
@@ -248,8 +242,6 @@ pub struct Traffic {
 /// What the user said.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// Names of hosts.
-    pub names: &'a Names,
     /// Ports named for protocols.
     pub ports: &'a NamedPorts,
     /// Ids of groups, as the user gave them.
@@ -276,9 +268,7 @@ pub struct Lesson {
     pub teacher: Endpoint,
     /// How it is named, in words.
     pub by: String,
-    /// When that was said, and in which packet.
-    pub time: Timestamp,
-    /// The packet.
+    /// The packet that says so.
     pub packet: PacketRef,
     /// How many take part, where the teacher knows.
     pub members: Option<u64>,
@@ -411,5 +401,5 @@ impl Debug for Study {
 /// be an answer to bytes that the capture has late.
 pub fn client_speaks_first(opening: &Opening<'_>) -> Option<Match> {
     let late = opening.client.is_empty() && !opening.server.is_empty();
-    late.then(|| if opening.server.len() > SERVER_FIRST_BYTES { Match::No } else { Match::Undecided })
+    late.then_some(if opening.server.len() > SERVER_FIRST_BYTES { Match::No } else { Match::Undecided })
 }

@@ -105,13 +105,6 @@ impl Activity {
         let at = self.intervals.partition_point(|(_, end)| *end <= time);
         self.intervals.get(at).map(|(start, end)| if *start > time { *start } else { *end })
     }
-
-    /// The last event at or before `time`, or the last start of an interval that runs across it.
-    pub fn last_until(&self, time: Timestamp) -> Option<Timestamp> {
-        let at = self.intervals.partition_point(|(start, _)| *start <= time);
-        let (start, end) = *self.intervals.get(at.checked_sub(1)?)?;
-        Some(if end <= time { end } else { start })
-    }
 }
 
 #[cfg(test)]
@@ -130,8 +123,6 @@ mod tests {
         }
         assert_eq!(a.first_after(s(3)), Some(s(60)));
         assert_eq!(a.first_after(s(60)), None);
-        assert_eq!(a.last_until(s(59)), Some(s(3)));
-        assert_eq!(a.last_until(s(0)), None);
     }
 
     #[test]

@@ -17,10 +17,10 @@ mod table;
 mod tree;
 
 pub use activity::Activity;
-pub use assembler::{Assembler, AssemblerLimits, HOLD_BACK_BYTES, HOLD_BACK_SEGMENTS};
+pub use assembler::{Assembler, AssemblerLimits};
 pub use chunk::{Chunk, CompactRef, PacketRef};
-pub use event::{Conflict, Event, GapCause, Piece, StreamCounters};
-pub use receiver::{Conversation, Outcome, Refusal, Refused};
-pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, OptionalTime, SynMaker};
+pub use event::{Event, GapCause, Piece, StreamCounters};
+pub use receiver::{Conversation, Outcome, Refused};
+pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, OptionalTime};
 pub(crate) use record_codec::{Take, put_endpoint, put_packet};
-pub use table::{FlowTable, Found, PortSet};
+pub use table::{FlowTable, PortSet};

@@ -54,22 +54,6 @@ pub enum Refusal {
     Closed,
 }
 
-impl Refusal {
-    /// The reason in a few words.
-    pub fn text(self) -> &'static str {
-        match self {
-            Refusal::Checksum => "its checksum is wrong",
-            Refusal::NoAck => "it has no ACK flag",
-            Refusal::NotEstablished => "no connection was established",
-            Refusal::Control => "it is payload of a SYN or RST",
-            Refusal::Window => "it lies outside the receive window",
-            Refusal::Timestamp => "its timestamp is older than the last one",
-            Refusal::Acknowledgement => "it acknowledges what was not sent",
-            Refusal::Closed => "the receiver had closed",
-        }
-    }
-}
-
 /// A segment that its receiver refused, or about which nothing is known but that nobody acknowledged it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {

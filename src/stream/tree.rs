@@ -104,21 +104,12 @@ impl<T> Tree<T> {
         self.set_child(up, side, n);
     }
 
-    /// The outermost node of a side.
-    fn outermost(&self, side: usize) -> u32 {
+    pub(super) fn first(&self) -> u32 {
         let mut n = self.root;
-        while self.child(n, side) != NONE {
-            n = self.child(n, side);
+        while self.child(n, LEFT) != NONE {
+            n = self.child(n, LEFT);
         }
         n
-    }
-
-    pub(super) fn first(&self) -> u32 {
-        self.outermost(LEFT)
-    }
-
-    pub(super) fn last(&self) -> u32 {
-        self.outermost(RIGHT)
     }
 
     /// The neighbour of a node.
@@ -325,7 +316,7 @@ mod tests {
             let out = round * 31 % numbers.len();
             assert_eq!(tree.remove(nodes.swap_remove(out)), Some(numbers.swap_remove(out)));
         }
-        assert!(tree.root() == NONE && tree.first() == NONE && tree.last() == NONE);
+        assert!(tree.root() == NONE && tree.first() == NONE);
     }
 
     #[test]

@@ -14,7 +14,10 @@ mod shipping;
 mod stall;
 mod writers;
 
-pub use follow::{Pass, Watcher, Wish, withheld_counts};
+#[cfg(feature = "live")]
+pub use follow::withheld_counts;
+pub use follow::{Pass, Watcher, Wish};
 pub use ingest::{Central, evidence_of};
 pub use lock::Lock;
+#[cfg(feature = "live")]
 pub use news::{conclude, fetch_wanted, told};

@@ -3,14 +3,11 @@
 
 #![allow(dead_code)]
 
-#[path = "../common/skip.rs"]
-mod skip;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 #[allow(unused_imports)]
-pub(crate) use skip::skipped;
+pub(crate) use crate::common::skipped;
 
 /// The project's folder.
 pub(crate) fn root() -> &'static Path {

@@ -61,7 +61,7 @@ fn is_item(line: &str) -> bool {
     line == "-" || line.starts_with("- ")
 }
 
-fn block<'a>(lines: &mut [(usize, &'a str)], at: &mut usize, indent: usize, depth: usize) -> Value {
+fn block(lines: &mut [(usize, &str)], at: &mut usize, indent: usize, depth: usize) -> Value {
     let Some((_, first)) = lines.get(*at).copied().filter(|_| depth > 0) else { return Value::Null };
     if !is_item(first) && key(first).is_none() {
         *at += 1;
@@ -125,7 +125,10 @@ fn scalar(text: &str, lines: &[(usize, &str)], at: &mut usize, indent: usize) ->
         "{}" => Value::Object(Map::new()),
         "[]" => Value::Array(Vec::new()),
         // Numbers, words and double quotes are written as in JSON.
-        other => serde_json::from_str(other).ok().filter(|v: &Value| !v.is_object() && !v.is_array()).unwrap_or(Value::String(text)),
+        other => serde_json::from_str(other)
+            .ok()
+            .filter(|v: &Value| !v.is_object() && !v.is_array())
+            .unwrap_or(Value::String(text)),
     }
 }
 
@@ -135,17 +138,23 @@ mod tests {
 
     fn read(text: &str) -> Vec<Value> {
         let mut objects = Objects::default();
-        let mut all: Vec<Value> = (1..).zip(text.lines()).filter_map(|(n, l)| objects.line(n, l.as_bytes())).map(|(v, _)| v).collect();
+        let mut all: Vec<Value> =
+            (1..).zip(text.lines()).filter_map(|(n, l)| objects.line(n, l.as_bytes())).map(|(v, _)| v).collect();
         all.extend(objects.finish().map(|(v, _)| v));
         all
     }
 
     #[test]
     fn objects_of_a_list_one_by_one() {
-        let got = read("apiVersion: v1\nitems:\n- apiVersion: v1\n  count: 4\n  involvedObject:\n    kind: Node\n    name: gpu-1\n  message: 'it''s long,\n    goes on'\n  list:\n  - a: 1\n    b: \"x\\ty\"\n  - c\n  note: |-\n    one\n    two\n- kind: Pod\n  empty: {}\n");
+        let got = read(
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  count: 4\n  involvedObject:\n    kind: Node\n    name: gpu-1\n  message: 'it''s long,\n    goes on'\n  list:\n  - a: 1\n    b: \"x\\ty\"\n  - c\n  note: |-\n    one\n    two\n- kind: Pod\n  empty: {}\n",
+        );
         assert_eq!(got.len(), 3);
-        assert_eq!(got[1], serde_json::json!({"apiVersion": "v1", "count": 4, "involvedObject": {"kind": "Node", "name": "gpu-1"},
-            "message": "it's long, goes on", "list": [{"a": 1, "b": "x\ty"}, "c"], "note": "one\ntwo"}));
+        assert_eq!(
+            got[1],
+            serde_json::json!({"apiVersion": "v1", "count": 4, "involvedObject": {"kind": "Node", "name": "gpu-1"},
+            "message": "it's long, goes on", "list": [{"a": 1, "b": "x\ty"}, "c"], "note": "one\ntwo"})
+        );
         assert_eq!(got[2], serde_json::json!({"kind": "Pod", "empty": {}}));
     }
 

@@ -22,7 +22,7 @@ pub(super) fn take<'a>(head: &mut Peeled<'a>, rest: &'a [u8], _: &Labels) -> Opt
     let named = sure || !boot_alone && is_program(second);
     let facility = || super::facility::take(&mut Peeled::default(), rest, &Labels::default()).is_some();
     let begins = prefilter::kernel_words(rest) == Some(0) || rest.starts_with(b"[") && !boot_alone || facility();
-    if !named && !(begins && !boot_alone) {
+    if !named && (!begins || boot_alone) {
         return None;
     }
     head.host = Some(host.as_bytes().into());

@@ -172,11 +172,9 @@ impl Accounts {
         if begins {
             self.record = Some((number, Vec::new()));
         }
-        if let Some((_, so_far)) = &mut self.record {
-            if so_far.len() + line.len() < 64 << 10 {
-                so_far.push(b' ');
-                so_far.extend_from_slice(line.trim_ascii());
-            }
+        if let Some((_, so_far)) = self.record.as_mut().filter(|(_, so_far)| so_far.len() + line.len() < 64 << 10) {
+            so_far.push(b' ');
+            so_far.extend_from_slice(line.trim_ascii());
         }
         if begins && text::has(line, b" EndTime=") && text::has(line, b" NodeList=") {
             self.close(out);

@@ -4,7 +4,6 @@
 //! probe at the listener; where there is none, that of a whole scan which it survived; else nothing is known.
 
 mod effect;
-mod page;
 
 use std::sync::OnceLock;
 
@@ -12,7 +11,6 @@ use super::fleet::{FleetError, Place};
 use super::matrix::Act;
 use super::row::{Grade, Row};
 pub use effect::{Effect, effect};
-pub use page::page;
 
 const ROWS: &str = include_str!("rows.tsv");
 
@@ -413,7 +411,7 @@ impl Door {
 
     /// What was measured of these probes, the worst of them. What hurt somebody on the node hurt a listener that others of
     /// its rows hurt too.
-    fn worst<'a>(&'a self, is: impl Fn(&Measured) -> bool) -> Option<(&'a Measured, Effect)> {
+    fn worst(&self, is: impl Fn(&Measured) -> bool) -> Option<(&Measured, Effect)> {
         let rows = self.rows.iter().filter(|r| is(r)).map(|r| (r, effect(r.outcome, r.job)));
         let rows = rows.filter(|(r, e)| !r.of_node || e.grade() <= Grade::Unknown || self.is_fragile());
         rows.max_by_key(|(r, e)| (e.grade(), !r.of_node))

@@ -3,6 +3,9 @@ use super::super::host::Host;
 use super::super::matrix::{Case, Matrix};
 use super::super::row::Grade;
 use super::*;
+use page::page;
+
+mod page;
 
 /// The recorded rows: product, version, listener, probe, outcome, effect on the job, how it was seen.
 fn recorded() -> Vec<Vec<String>> {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::super::seam::{DistinctFlow, Given};
 use super::super::stray;
-use super::{Harm, Named, Names, words};
 use super::rules::{DoorRule, TensorpipeRule};
+use super::{Harm, Named, Names, words};
 use crate::finding::{self, Declared, Finding, Rule, finding_id};
 use crate::net::{Address, Endpoint};
 use crate::stream::{Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
-use crate::vocabulary::{Outcome, Severity};
+use crate::vocabulary::Outcome;
 
 /// A process that a stray ends closes what it had open within so many seconds.
 const AT_ONCE: f64 = 2.0;
@@ -130,7 +130,7 @@ fn died(own: &[&FlowRecord], strays: &[(Endpoint, Stray<'_>)], names: &Names, gi
             let by_server = r.server_closed().filter(|t| after(*t));
             by_server.is_some_and(|t| r.client_closed().is_none_or(|c| c >= t))
         };
-        if open.is_empty() || !open.iter().all(|r| ended(&r)) {
+        if open.is_empty() || !open.iter().all(&ended) {
             return None;
         }
         let first = open.iter().filter_map(|r| r.server_closed()).min()?;

@@ -34,13 +34,11 @@ mod wire;
 pub use communicator::{Communicator, Rank};
 pub use conduct::suspects;
 pub use connection::{Framing, NcclConnection};
-pub use event::{CheckIn, Event, Fault, Place, Purpose, RasMessage, RingSlot};
-pub use facts::{Decoding, Facts, Peer, VersionEvidence};
-pub use fate::{Outcome, RootFate};
+pub use event::{CheckIn, Event, Place, Purpose, RasMessage, RingSlot};
+pub use facts::{Decoding, Facts};
 pub use fields::{PAYLOAD, fields};
 pub use first_bytes::{FirstBytes, first_bytes};
-pub use judge::{Conclusion, Judgement, Shown, judge};
-pub use misbehaviour::Misbehaviour;
+pub use judge::Conclusion;
 pub use network::{Evidence, Flow, Knowledge, KnownId, LearnedFrom, NcclListener, Network, study};
 pub use retry_pattern::{RetryPattern, ladder};
 pub use role::Role;
@@ -48,9 +46,9 @@ pub use rules::RULES;
 pub use seam::Nccl;
 pub use server::{Action, Input, Server};
 pub use unique_id::{UNIQUE_ID_BYTES, UniqueId, parse_unique_id, unique_id_of_hex};
-pub use verdict::{Effect, Verdict, fixed_in, verdict};
+pub use verdict::{Effect, verdict};
 pub use version::{Version, Versions};
-pub use wire::{COMM_ID_MAGIC, HANDSHAKE_BYTES, MAX_FRAME, RAS_PORT, SOCKET_MAGIC, SocketType, magic_text};
+pub use wire::{COMM_ID_MAGIC, RAS_PORT, SOCKET_MAGIC, SocketType, magic_text};
 
 #[cfg(test)]
 mod capture_tests;

@@ -190,9 +190,7 @@ fn listeners(given: &Given<'_>, network: &Network, findings: &[Finding]) -> Vec<
         let by = Evidence { text: l.learned_from.text().to_string(), packet };
         ListenerView {
             version: Some(
-                l.later
-                    .and_then(|v| later("nccl", &v.to_string()))
-                    .unwrap_or_else(|| format!("NCCL {}", l.versions)),
+                l.later.and_then(|v| later("nccl", &v.to_string())).unwrap_or_else(|| format!("NCCL {}", l.versions)),
             ),
             traffic: traffic.get(&l.endpoint).copied(),
             died_at: gone.get(&l.endpoint).copied(),

@@ -104,19 +104,11 @@ pub enum Candidates {
 /// A client begins with VALIDATE (2.2 and later), with ADD `init/`, or, where it does not wait for workers, with
 /// any request that names a key but GET and MULTI_GET, which always follow a WAIT.
 pub fn first_bytes(client: &[u8]) -> Candidates {
-    judge(client, |d, q| match d {
+    let Some(first) = client.first() else { return Candidates::NotEnoughBytes };
+    let may_begin = |d, q| match d {
         Dialect::D => q == Operation::Validate,
         _ => !matches!(q, Operation::Get | Operation::MultiGet),
-    })
-}
-
-/// Judges client bytes that begin with a segment in the middle of a connection: the first request of that segment.
-pub fn middle_bytes(client: &[u8]) -> Candidates {
-    judge(client, |_, _| true)
-}
-
-fn judge(client: &[u8], may_begin: impl Fn(Dialect, Operation) -> bool) -> Candidates {
-    let Some(first) = client.first() else { return Candidates::NotEnoughBytes };
+    };
     let mut dialects = DialectSet::NONE;
     let mut certain = false;
     let mut undecided = false;
@@ -159,7 +151,6 @@ mod tests {
         let agent = unhex("01 1700000000000000 2f746f7263682e72656e64657a766f75732e6a6f623432 0000000000000000");
         assert_eq!(first_bytes(&agent), store(&[B, C], false));
         assert_eq!(first_bytes(&agent[..1]), Candidates::NotEnoughBytes);
-        assert_eq!(middle_bytes(&unhex("06 0100000000000000 0600000000000000 2f6e65766572")), store(&[D], false));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::super::row::Grade;
-use super::{Door, doors, effect};
+use super::super::super::row::Grade;
+use super::super::{Door, doors, effect};
 
 const HEAD: &str = "# The doors of a training node, and what a scan does to each
 
@@ -65,25 +65,9 @@ pub fn page() -> String {
         }
         told.push((door.family.name, range));
         let _ = writeln!(out, "\n**{}** ({range})", door.family.name);
-        let closes = closes.iter().map(|c| {
-            format!(
-                "* closes it: {c}
-"
-            )
-        });
-        let lines: String = closes
-            .chain(open.iter().map(|o| {
-                format!(
-                    "* stays open: {o}
-"
-                )
-            }))
-            .collect();
-        let _ = write!(
-            out,
-            "
-{lines}"
-        );
+        let closes = closes.iter().map(|c| format!("* closes it: {c}\n"));
+        let open = open.iter().map(|o| format!("* stays open: {o}\n"));
+        let _ = write!(out, "\n{}", closes.chain(open).collect::<String>());
     }
     out.push_str(TAIL);
     out
