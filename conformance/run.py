@@ -22,8 +22,15 @@ OVERCOMMIT = "/proc/sys/vm/overcommit_memory"
 
 
 def inside():
-    """This script once more, in a network namespace in which nothing but loopback is."""
-    command = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *sys.argv]
+    """This script once more, in a network namespace in which nothing but loopback is.
+
+    Names come from files alone: the store of PyTorch 2.5 looks up the name of every client, and its thread ends, and the
+    process with it, when a name server cannot be reached.
+    """
+    names = "printf 'hosts: files\\npasswd: files\\ngroup: files\\n' > $0/nsswitch.conf && mount --bind $0/nsswitch.conf /etc/nsswitch.conf"
+    place = sys.argv[sys.argv.index("--place") + 1]
+    command = ["unshare", "--net", "--mount", "sh", "-c", f'{names} && ip link set lo up && exec "$@"', place, sys.executable,
+               *sys.argv]
     return subprocess.call(command, env={**os.environ, "RDZVSCOPE_CONFORMANCE": "inside"})
 
 

@@ -394,6 +394,23 @@ fn flags_of_other_programs_get_a_hint_that_helps() {
 }
 
 #[test]
+fn flags_of_prescan_may_stand_behind_the_scan() {
+    let before = run(&["prescan", "--pytorch", "1.13", "--format=json", "nmap", "-sV", "-p", "29500"]);
+    let behind = run(&["prescan", "nmap", "-sV", "--pytorch", "1.13", "-p", "29500", "--format=json"]);
+    assert_eq!(before, behind);
+    assert!(before.0 == 1 && before.1.contains("nmap -sV -p 29500"), "{before:?}");
+}
+
+#[test]
+fn standard_input_has_a_name_and_is_no_host() {
+    let capture = std::fs::File::open(data("incident-torch1.13/node-a.pcap")).unwrap();
+    let output = command().args(["analyze", "-", "--exit-zero"]).stdin(capture).output().unwrap();
+    let (_, text, _) = told(output);
+    assert!(text.contains("standard input") && text.contains("192.0.2.11"), "{text}");
+    assert!(!text.contains("on -,") && !text.contains("of - "), "{text}");
+}
+
+#[test]
 fn completions_know_rules_products_and_forms() {
     for shell in ["bash", "zsh", "fish"] {
         let (status, script, _) = run(&["completions", shell]);

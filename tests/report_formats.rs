@@ -424,6 +424,24 @@ fn an_annotated_capture_keeps_every_packet_in_its_place() {
 }
 
 #[test]
+fn annotated_captures_are_merged_by_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, name) = file(&directory, "annotated.pcapng");
+    let nodes = ["a", "b", "c"].map(|n| data(&format!("incident-torch1.13/node-{n}.pcap")));
+    run(&[&nodes[..], &["--annotate".into(), name, "-q".into()]].concat());
+    let files = nodes.map(|n| packets(Path::new(&n)));
+    let mut all = files.concat();
+    let written = packets(&path);
+    // A packet before an earlier one stands so in its own file.
+    let as_recorded = |pair: &[_]| files.iter().any(|f| f.windows(2).any(|own| own == pair));
+    assert!(written.windows(2).all(|pair| pair[0].0 <= pair[1].0 || as_recorded(pair)));
+    let mut sorted = written;
+    all.sort();
+    sorted.sort();
+    assert!(sorted == all, "{} packets of {}", sorted.len(), all.len());
+}
+
+#[test]
 fn no_capture_is_overwritten_and_one_must_be_there_to_annotate() {
     let directory = tempfile::tempdir().unwrap();
     let (path, name) = file(&directory, "node-a.pcap");
@@ -434,7 +452,7 @@ fn no_capture_is_overwritten_and_one_must_be_there_to_annotate() {
         assert_eq!((status, std::fs::read(&path).unwrap() == before), (Some(2), true), "{flag}");
     }
     let (_, out) = file(&directory, "out.pcapng");
-    let two = [name, data("incident-torch1.13/node-b.pcap"), "--annotate".into(), out.clone()];
-    assert_eq!(run(&two).1, Some(2));
+    let none = [data("incident-torch1.13/logs/node-a.dmesg"), "--annotate".into(), out.clone()];
+    assert_eq!(run(&none).1, Some(2));
     assert!(!Path::new(&out).exists());
 }

@@ -286,8 +286,11 @@ pub(super) fn host_of_file(path: &Path, names: &Names, pattern: Option<&regex_li
     names.of_file(&name).or_else(|| parent.as_deref().filter(|p| names.knows(p))).map(str::to_string)
 }
 
-/// A file's name up to its first dot: what an operator most likely called the host.
+/// A file's name up to its first dot: what an operator most likely called the host. Standard input names none.
 pub(super) fn plain_stem(path: &Path) -> Option<String> {
+    if path == Path::new("-") {
+        return None;
+    }
     let name = path.file_name()?.to_string_lossy().into_owned();
     let stem = short(&name);
     (!stem.is_empty()).then_some(stem)

@@ -1,6 +1,6 @@
 //! What an analysis is asked to do, in meanings rather than flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -134,6 +134,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// What a capture is called in a report: its path, or the name of standard input.
+    pub(super) fn name_of(&self, capture: &Path) -> String {
+        if capture == Path::new("-") { self.label.clone() } else { capture.to_string_lossy().into_owned() }
+    }
+
     /// What the user calls a source: by the last `--known-source` that holds it.
     pub fn label_of(&self, source: Address) -> Option<&str> {
         self.known_sources.iter().rev().find(|(net, _)| net.contains(source)).map(|(_, label)| label.as_str())

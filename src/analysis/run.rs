@@ -213,7 +213,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         .into_iter()
         .map(|c| {
             let outcome = read.remove(&c.index).unwrap_or_default();
-            let label = c.path.to_string_lossy().into_owned();
+            let label = options.name_of(&c.path);
             (c, outcome, label)
         })
         .collect();

@@ -109,7 +109,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         };
     }
     let mut command = command();
-    let arguments = prescan::profile_of_word(arguments);
+    let arguments = prescan::own_flags_first(&command, prescan::profile_of_word(arguments));
     let parsed = command.try_get_matches_from_mut(&arguments);
     let parsed = parsed.and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
     let (cli, matches) = match parsed.map_err(|e| e.format(&mut command)) {

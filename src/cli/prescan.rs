@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// nmap's file of service probes [default: the installed one]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "capture", "behaviour"], hide_short_help = true)]
     probes: Option<PathBuf>,
-    /// The scan's own command line; flags of prescan stand before it
+    /// The scan's own command line; prescan's long flags may stand before or behind it
     #[arg(value_name = "nmap ...", trailing_var_arg = true, allow_hyphen_values = true, conflicts_with_all = ["profile", "payload", "capture", "behaviour"])]
     command: Vec<String>,
     /// Only what this nmap command sends, in its order
@@ -238,6 +238,34 @@ pub(super) fn profile_of_word(arguments: Vec<OsString>) -> Vec<OsString> {
         all.insert(at, "--profile".into());
     }
     all
+}
+
+/// Flags of prescan that stand behind the scan's own command line, put before it: nmap has none of their names.
+pub(super) fn own_flags_first(command: &clap::Command, arguments: Vec<OsString>) -> Vec<OsString> {
+    let nmap = |word: &OsString| word == "nmap" || word.to_string_lossy().ends_with("/nmap");
+    let at = arguments.iter().position(nmap).filter(|_| arguments.get(1).is_some_and(|c| c == "prescan"));
+    let (Some(at), Some(prescan)) = (at, command.find_subcommand("prescan")) else { return arguments };
+    if arguments.get(at - 1).is_some_and(|before| before == "--profile") {
+        return arguments;
+    }
+    let (mut before, mut scan) = (arguments, Vec::new());
+    let mut rest = before.split_off(at).into_iter();
+    while let Some(word) = rest.next() {
+        let text = word.to_string_lossy().into_owned();
+        let (name, value) = text.split_once('=').map_or((text.as_str(), None), |(n, v)| (n, Some(v)));
+        let own = name.strip_prefix("--").and_then(|n| prescan.get_arguments().find(|a| a.get_long() == Some(n)));
+        match own {
+            Some(flag) => {
+                before.push(word);
+                if value.is_none() && flag.get_action().takes_values() {
+                    before.extend(rest.next());
+                }
+            }
+            None => scan.push(word),
+        }
+    }
+    before.extend(scan);
+    before
 }
 
 /// A word of a command line, so that it is one word again when the line is read.

@@ -23,6 +23,7 @@ fn text() -> String {
         let name = checked::product_name(c.product);
         let said = match c.differences {
             "0" => "as the model says".to_owned(),
+            "1" => "1 answer other than the model's (conformance/results)".to_owned(),
             n => format!("{n} answers other than the model's (conformance/results)"),
         };
         let _ = writeln!(out, "  {name:<8}{:<9}{}  {said}", c.release, c.date);

@@ -191,6 +191,7 @@ fn order_and_lag_count() {
 fn a_refused_claim_is_no_trigger() {
     let mut refused = one(FITS, &[99.0], None);
     refused.findings[0].rule = "store-claim-refused";
+    refused.findings[0].claims = false;
     refused.findings[0].severity = Severity::Warning;
     assert_eq!(refused.verdict(), Verdict::Unexplained);
 }
@@ -288,6 +289,7 @@ fn who_got_the_same_and_lived_is_listed_with_the_reason() {
     let mut case = one(FITS, &[99.0], None);
     let mut refused = claim(3, 101.0);
     refused.rule = "store-claim-refused";
+    refused.claims = false;
     refused.severity = Severity::Warning;
     let mut validates = claim(4, 102.0);
     validates.rule = "foreign-protocol";

@@ -4,7 +4,7 @@
 //! nanosecond, link types and lengths on the wire.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,9 +30,9 @@ pub enum CarveError {
     /// The capture came through a pipe.
     #[error("a capture that came through a pipe cannot be read again; save it to a file first")]
     Pipe,
-    /// Not one capture.
-    #[error("one capture was required to be annotated, {0} were read")]
-    NotOne(usize),
+    /// No capture was read.
+    #[error("a capture was required to be annotated, none was read")]
+    None,
     /// Two captures print alike.
     #[error("{0}: two captures have paths that are printed so; rename one")]
     Ambiguous(String),
@@ -123,30 +123,73 @@ pub fn carve(
     out.finish()
 }
 
-/// Writes all of the one capture that was read to `path`, with a comment on each packet that a finding is about, of any
-/// severity. Packets keep their numbers. Comments that the capture held before are not kept.
+/// Writes all packets of the captures that were read to `path`, with a comment on each that a finding is about, of any
+/// severity. Those of one capture stay in the order of their file, and so keep their numbers where there is no other;
+/// captures are merged by time. Comments that they held before are not kept.
 ///
 /// # Errors
-/// When there is not one capture, it cannot be read again, or `path` cannot be written.
+/// When no capture was read, one cannot be read again, or `path` cannot be written.
 pub fn annotate(
     report: &Report,
     captures: &[PathBuf],
     path: &Path,
     veil: Option<&Pseudonyms>,
 ) -> Result<Written, CarveError> {
-    let ([capture], [file]) = (report.captures.as_slice(), captures) else {
-        return Err(CarveError::NotOne(report.captures.len()));
-    };
     not_over_input(path, captures)?;
     let told = told(report, veil);
     let findings: Vec<(&Finding, &Finding)> = report.findings.iter().zip(&told.findings).collect();
-    let comments = comments(&capture.path, &findings);
     let originals: Vec<&Finding> = report.findings.iter().collect();
-    let mut made = veil.map(|v| (Decoder::new(FrameLimits::default()), Masks::new(v, &originals)));
+    let several = report.captures.iter().filter(|c| c.first.is_some()).count() > 1;
+    let mut waiting: Vec<Annotated<'_>> = Vec::new();
+    for ((capture, file), told) in report.captures.iter().zip(captures).zip(&told.captures) {
+        // A copy of another, and what could not be read, have no packets.
+        let Some(first) = capture.first else { continue };
+        let masks = veil.map(|v| (Decoder::new(FrameLimits::default()), Masks::new(v, &originals)));
+        let (comments, host) = (comments(&capture.path, &findings), told.host.as_deref().filter(|_| several));
+        waiting.push(Annotated { first, file, host, comments, masks, reader: None, next: None });
+    }
+    if waiting.is_empty() {
+        return Err(CarveError::None);
+    }
     let mut out = Output::create(path)?;
-    let mut reader = open(file)?;
-    while let Some(packet) = reader.next()? {
-        let kept = match &mut made {
+    let mut turns: BTreeSet<(Timestamp, usize)> = waiting.iter().enumerate().map(|(i, a)| (a.first, i)).collect();
+    while let Some((_, at)) = turns.pop_first() {
+        let Some(capture) = waiting.get_mut(at) else { continue };
+        if let Some(next) = capture.step(&mut out)? {
+            turns.insert((next, at));
+        }
+    }
+    out.finish()
+}
+
+/// A capture that is written again with comments, up to its next packet.
+struct Annotated<'r> {
+    /// Time of its earliest packet: it is opened when all before it are written.
+    first: Timestamp,
+    file: &'r Path,
+    /// Whose it is, where there are several.
+    host: Option<&'r str>,
+    comments: BTreeMap<u64, String>,
+    masks: Option<(Decoder, Masks<'r>)>,
+    reader: Option<Reader>,
+    next: Option<Kept>,
+}
+
+impl Annotated<'_> {
+    /// Writes the packet that waits and reads the one behind it: its time, or `None` at the end of the file.
+    fn step(&mut self, out: &mut Output) -> Result<Option<Timestamp>, CarveError> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => none.insert(open(self.file)?),
+        };
+        if let Some(k) = self.next.take() {
+            out.write(&k.packet(), k.snaplen, &k.name, self.comments.get(&k.number).map(String::as_str))?;
+        }
+        let Some(packet) = reader.next()? else {
+            self.reader = None;
+            return Ok(None);
+        };
+        let mut kept = match &mut self.masks {
             None => Kept::of(&packet),
             Some((decoder, masks)) => Kept::made(
                 &packet,
@@ -157,11 +200,13 @@ pub fn annotate(
             ),
         };
         let interface = reader.summary().interfaces.get(kept.interface as usize);
-        let snaplen = interface.and_then(|i| i.snaplen).unwrap_or(0);
-        let name = interface.filter(|_| veil.is_none()).map_or("", |i| i.name.as_str());
-        out.write(&kept.packet(), snaplen, name, comments.get(&kept.number).map(String::as_str))?;
+        kept.snaplen = interface.and_then(|i| i.snaplen).unwrap_or(0);
+        let name = interface.filter(|_| self.masks.is_none()).map_or("", |i| i.name.as_str());
+        kept.name = name_of(self.host, name);
+        let time = kept.time;
+        self.next = Some(kept);
+        Ok(Some(time))
     }
-    out.finish()
 }
 
 /// One packet, kept until it is written.
