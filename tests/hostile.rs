@@ -40,6 +40,10 @@ fn send(wire: &mut Wire, ends: Ends, payloads: &[Vec<u8>]) {
     for part in payloads.iter().flat_map(|p| p.chunks(1400)) {
         wire.client(ends, offset, part);
         offset += part.len() as u32;
+        // Without it the window would be full soon.
+        if part.len() == 1400 {
+            wire.server(ends, 0, b"");
+        }
     }
 }
 

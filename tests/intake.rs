@@ -151,7 +151,7 @@ fn all_logs_eight_hours_off_are_said_first_with_the_flag() {
     moved_logs(folder.path(), [-5 * 3600; 3], false);
     let run = analyze(&args(&[&NODES, &[path], &HOSTS]));
     is_told(&run, 1.0, "probable", ["probable"; 3]);
-    assert!(run.json["notes"][0].as_str().unwrap().contains("name a zone, which seems wrong"));
+    assert!(run.json["notes"][0].as_str().unwrap().contains("that zone seems wrong"));
 }
 
 #[test]

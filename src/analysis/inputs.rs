@@ -232,7 +232,9 @@ pub(super) fn text_of_inputs(path: &Path) -> Option<&'static str> {
     let mut head = Vec::new();
     fs::File::open(path).ok()?.take(64 << 10).read_to_end(&mut head).ok()?;
     let head = String::from_utf8_lossy(&head);
-    if OWN_REPORTS.iter().any(|begins| head.starts_with(begins)) || head.contains("\nTimes are ") {
+    if OWN_REPORTS.iter().any(|begins| head.starts_with(begins))
+        || head.lines().take(20).any(|l| l.starts_with("Times are ") || l.contains(" observed. Times are "))
+    {
         return None;
     }
     Some(match text_shape(path)?.kind() {

@@ -157,7 +157,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
-    scans::doubt_tools(&mut findings);
+    scans::doubt_tools(&mut findings, &sets);
     let mut scans = scans::scans(&sets, &findings, &connectors);
 
     let claims = kills::claims(&studied, &findings, &names);

@@ -82,8 +82,20 @@ const COMMON: [&str; 10] = [
     "redis-server",
 ];
 
-/// Takes the tool's name from what others send as well, where its source sent no other probe of that tool.
-pub(super) fn doubt_tools(findings: &mut [Finding]) {
+/// The tools whose marks the SYNs of these sources bear, whatever else they send.
+fn makers(sets: &[Set], sources: impl Fn(Address) -> bool) -> BTreeMap<Address, &'static str> {
+    let mut makers = BTreeMap::new();
+    for r in sets.iter().flat_map(|s| &s.seen.records).filter(|r| sources(r.client().address)) {
+        if let Some(tool) = r.syn_maker.tool() {
+            makers.entry(r.client().address).or_insert(tool);
+        }
+    }
+    makers
+}
+
+/// Takes the tool's name from what others send as well, where its source sent no other probe of that tool, and no SYN that
+/// it alone makes.
+pub(super) fn doubt_tools(findings: &mut [Finding], sets: &[Set]) {
     let mut probes: BTreeMap<Address, BTreeSet<&'static str>> = BTreeMap::new();
     for f in findings.iter() {
         if let Some(probe) = f.stray.as_ref().and_then(|s| s.probe) {
@@ -91,6 +103,8 @@ pub(super) fn doubt_tools(findings: &mut [Finding]) {
         }
     }
     probes.retain(|_, sent| sent.len() == 1 && sent.iter().all(|p| COMMON.contains(p)));
+    let makers = makers(sets, |a| probes.contains_key(&a));
+    probes.retain(|a, _| makers.get(a) != Some(&"nmap"));
     for f in findings.iter_mut().filter(|f| probes.contains_key(&f.source.address)) {
         let Some(stray) = &mut f.stray else { continue };
         let Some(probe) = stray.probe.take() else { continue };
@@ -153,13 +167,10 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding], connectors: &BTreeSet<Ad
             (seen.0, seen.1) = (seen.0.min(r.first), seen.1.max(r.last));
         }
     }
-    // A source whose SYNs bear a tool's marks, whatever else it sends.
-    let mut makers: BTreeMap<Address, Option<&'static str>> = BTreeMap::new();
+    let makers = makers(sets, |a| by_source.contains_key(&a));
     // Sources that finished a handshake.
     let mut finished: BTreeSet<Address> = BTreeSet::new();
     for r in sets.iter().flat_map(|s| &s.seen.records).filter(|r| by_source.contains_key(&r.client().address)) {
-        let slot = makers.entry(r.client().address).or_default();
-        *slot = slot.or(r.syn_maker.tool());
         if quiet(r) == Some(Quiet::ConnectAndClose) {
             finished.insert(r.client().address);
         }
@@ -170,7 +181,7 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding], connectors: &BTreeSet<Ad
             let flows = flows.get(&source)?;
             let probes = list.iter().any(|f| f.stray.as_ref().is_some_and(|s| s.probe.is_some()));
             let said = list.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
-            let tool = said.or_else(|| makers.get(&source).copied().flatten());
+            let tool = said.or_else(|| makers.get(&source).copied());
             let strays = list.iter().any(|f| f.stray.is_some());
             let first = flows.values().map(|v| v.0).min()?;
             Some(Scan {

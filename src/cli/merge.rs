@@ -48,7 +48,7 @@ pub(super) struct Args {
     #[arg(long, requires = "follow")]
     once: bool,
     /// Time between two passes
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration, hide_short_help = true)]
     interval: f64,
     /// How long what was taken is kept
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = args::duration, hide_short_help = true)]

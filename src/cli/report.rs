@@ -46,8 +46,8 @@ pub(super) fn list(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Common {
-    /// Write flat rows for analytic engines there too, a file of JSON lines a type (new or empty directory)
-    #[arg(long, value_name = "DIR", conflicts_with = "redact")]
+    /// Write flat rows there too, a file of JSON lines a type (new or empty directory)
+    #[arg(long, value_name = "DIR", conflicts_with = "redact", help_heading = "Report", hide_short_help = true)]
     rows: Option<PathBuf>,
     #[command(flatten)]
     pub(super) window: WindowArgs,

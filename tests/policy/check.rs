@@ -98,6 +98,7 @@ fn a_case_file_is_an_inventory_as_its_report_is() {
     assert_eq!(of(case), of(&report));
     // The rendezvous has a port of its own; the workers' store is on one that the kernel chose.
     assert!(of(case).contains("--exclude-ports 29400 --exclude 192.0.2.11"), "{}", of(case));
-    let (status, _, _) = prescan(&["--inventory", case, "--payload", "0300000b06e0000000000000"]);
+    // Its stores are not hurt; what its Gloo listeners do with these bytes nobody has tried.
+    let (status, _, _) = prescan(&["--inventory", case, "--payload", "0300000b06e0000000000000", "--accept-unknown"]);
     assert_eq!(status, 0);
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -21,6 +22,8 @@ pub(crate) struct Ends(pub(crate) (u8, u16), pub(crate) (u8, u16));
 pub(crate) struct Wire {
     bytes: Vec<u8>,
     packets: u32,
+    /// What each end sent to the other: the sequence number behind it.
+    sent: HashMap<((u8, u16), (u8, u16)), u32>,
 }
 
 impl Wire {
@@ -29,7 +32,7 @@ impl Wire {
         for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 262_144, 101] {
             bytes.extend(word.to_le_bytes());
         }
-        Wire { bytes, packets: 0 }
+        Wire { bytes, packets: 0, sent: HashMap::new() }
     }
 
     /// Packets so far.
@@ -53,7 +56,7 @@ impl Wire {
         p.extend(dst.1.to_be_bytes());
         p.extend(seq.to_be_bytes());
         p.extend(ack.to_be_bytes());
-        p.extend([0x50, flags, 1, 0, 0, 0, 0, 0]);
+        p.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
         p.extend(payload);
         let ms = self.packets;
         self.packets += 1;
@@ -70,14 +73,21 @@ impl Wire {
         self.segment(c, s, 100, 500, ACK, b"");
     }
 
-    /// From the client, at this offset of its stream.
+    /// From the client, at this offset of its stream; it acknowledges all that the server sent.
     pub(crate) fn client(&mut self, Ends(c, s): Ends, offset: u32, payload: &[u8]) {
-        self.segment(c, s, 100 + offset, 500, ACK, payload);
+        self.data(c, s, 100 + offset, 500, payload);
     }
 
-    /// From the server, at this offset of its stream.
+    /// From the server, at this offset of its stream; it acknowledges all that the client sent.
     pub(crate) fn server(&mut self, Ends(c, s): Ends, offset: u32, payload: &[u8]) {
-        self.segment(s, c, 500 + offset, 100, ACK, payload);
+        self.data(s, c, 500 + offset, 100, payload);
+    }
+
+    fn data(&mut self, src: (u8, u16), dst: (u8, u16), seq: u32, first_of_peer: u32, payload: &[u8]) {
+        let ack = self.sent.get(&(dst, src)).copied().unwrap_or(first_of_peer);
+        let end = self.sent.entry((src, dst)).or_default();
+        *end = (*end).max(seq + payload.len() as u32);
+        self.segment(src, dst, seq, ack, ACK, payload);
     }
 
     pub(crate) fn save(&self, directory: &Path, name: &str) -> PathBuf {
