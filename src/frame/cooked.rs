@@ -65,6 +65,7 @@ fn hdlc(span: Span<'_>) -> Step<'_> {
 
 /// Linux cooked capture: packet type, ARPHRD, address length, eight bytes of address, protocol.
 ///
+/// Read here, since etherparse refuses device types and packet types that it does not know.
 /// The address length may exceed eight (IPoIB has twenty bytes); the field does not grow with it.
 fn sll(span: Span<'_>) -> Step<'_> {
     let (head, rest) = span.header::<16>(NonTcp::Link)?;

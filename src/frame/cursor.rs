@@ -26,6 +26,11 @@ impl<'a> Span<'a> {
         }
     }
 
+    /// A header as etherparse slices it; what it refuses is `part` cut short.
+    pub(super) fn read<T, E>(self, part: NonTcp, from: fn(&'a [u8]) -> Result<T, E>) -> Result<T, End> {
+        from(self.bytes).map_err(|_| End::Skip(Skip::Truncated(part)))
+    }
+
     /// Leaves out the first `n` bytes.
     pub(super) fn skip(self, n: usize, part: NonTcp) -> Result<Span<'a>, End> {
         match self.bytes.split_at_checked(n) {

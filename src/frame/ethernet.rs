@@ -1,5 +1,7 @@
 //! Ethernet II and 802.3, tags, LLC/SNAP, PPPoE, MPLS and PPP.
 
+use etherparse::{Ethernet2HeaderSlice, SingleVlanHeaderSlice};
+
 use super::counters::{NonTcp, Other, Skip};
 use super::cursor::{End, Layer, Span, Step};
 
@@ -15,8 +17,9 @@ pub(super) mod ethertype {
 
 /// Ethernet: six bytes destination, six source, type (from 0x0600 on) or length of an LLC payload.
 pub(super) fn ethernet(span: Span<'_>) -> Step<'_> {
-    let (head, rest) = span.header::<14>(NonTcp::Ethernet)?;
-    let kind = u16::from_be_bytes([head[12], head[13]]);
+    let head = span.read(NonTcp::Ethernet, Ethernet2HeaderSlice::from_slice)?;
+    let rest = span.skip(head.slice().len(), NonTcp::Ethernet)?;
+    let kind = head.ether_type().0;
     if kind >= 0x0600 {
         return Ok((Layer::EtherType(kind), rest));
     }
@@ -28,10 +31,10 @@ pub(super) fn ethernet(span: Span<'_>) -> Step<'_> {
 
 /// What follows an EtherType.
 pub(super) fn ethertype(kind: u16, span: Span<'_>) -> Step<'_> {
-    // A tag of `n` bytes, the last two of them the next EtherType.
+    // A tag of `n` bytes, the last two of them the next EtherType. Those that etherparse does not know end as a VLAN's does.
     let tag = |n: usize| {
-        let next = span.be16(n - 2).ok_or(End::Skip(Skip::Truncated(NonTcp::Tag)))?;
-        let rest = span.skip(n, NonTcp::Tag)?;
+        let vlan = span.skip(n - 4, NonTcp::Tag)?.read(NonTcp::Tag, SingleVlanHeaderSlice::from_slice)?;
+        let (next, rest) = (vlan.ether_type().0, span.skip(n, NonTcp::Tag)?);
         // A length here means 802.3 inside the tag.
         Ok(if next < 0x0600 { (Layer::Llc, rest.limit(usize::from(next))) } else { (Layer::EtherType(next), rest) })
     };

@@ -1,5 +1,8 @@
 //! IPv4 and IPv6 headers, extension headers, fragments.
 
+use etherparse::err::ipv4::HeaderSliceError;
+use etherparse::{Ipv4HeaderSlice, Ipv6FragmentHeaderSlice, Ipv6HeaderSlice, Ipv6RawExtHeaderSlice};
+
 use super::counters::{NonTcp, Other, Skip};
 use super::cursor::{End, Inner, Ip, Layer, Span, Step, Tunnel};
 use super::fragments::Fragment;
@@ -43,31 +46,28 @@ fn fit<'a>(span: Span<'a>, length: usize, trust: bool, overlong: &mut u64) -> Sp
 }
 
 fn ipv4<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>, End> {
-    let (h, _) = span.header::<20>(NonTcp::Ipv4)?;
-    let header = usize::from(h[0] & 15) * 4;
-    if header < 20 {
-        return Err(End::Skip(Skip::Ihl));
-    }
-    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
+    let h = Ipv4HeaderSlice::from_slice(span.bytes).map_err(|e| match e {
+        HeaderSliceError::Content(_) => End::Skip(Skip::Ihl),
+        HeaderSliceError::Len(_) => End::Skip(Skip::Truncated(NonTcp::Ipv4)),
+    })?;
+    let (header, total) = (h.slice().len(), usize::from(h.total_len()));
     // Zero: the sender's card was to fill it in (segmentation offload), so the packet's own length holds.
     let span = if total == 0 { span } else { fit(span, total, trust, overlong) };
     if span.wire < header {
         return Err(End::Skip(Skip::TotalLength));
     }
     let payload = span.skip(header, NonTcp::Ipv4)?;
-    let options = span.bytes.get(20..header).unwrap_or_default();
-    let target = source_routed(options).unwrap_or([h[16], h[17], h[18], h[19]]);
     let ip = Ip {
-        source: Address::v4([h[12], h[13], h[14], h[15]]),
-        target: Address::v4(target),
-        id: u32::from(u16::from_be_bytes([h[4], h[5]])),
+        source: Address::v4(h.source()),
+        target: Address::v4(source_routed(h.options()).unwrap_or(h.destination())),
+        id: u32::from(h.identification()),
         version: 4,
     };
-    let place = u16::from_be_bytes([h[6], h[7]]);
-    if place & 0x3fff == 0 {
-        return Ok(Read::Whole(ip, h[9], payload));
+    if !h.is_fragmenting_payload() {
+        return Ok(Read::Whole(ip, h.protocol().0, payload));
     }
-    Ok(Read::NonTcp(ip, fragment(payload, u32::from(place & 0x1fff) * 8, place & 0x2000 != 0, h[9])))
+    let offset = u32::from(h.fragments_offset().value()) * 8;
+    Ok(Read::NonTcp(ip, fragment(payload, offset, h.more_fragments(), h.protocol().0)))
 }
 
 fn fragment(payload: Span<'_>, offset: u32, more: bool, protocol: u8) -> Fragment<'_> {
@@ -93,28 +93,28 @@ fn source_routed(mut options: &[u8]) -> Option<[u8; 4]> {
 }
 
 fn ipv6<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>, End> {
-    let (h, rest) = span.header::<40>(NonTcp::Ipv6)?;
-    let payload = usize::from(u16::from_be_bytes([h[4], h[5]]));
+    let h = span.read(NonTcp::Ipv6, Ipv6HeaderSlice::from_slice)?;
+    let rest = span.skip(h.slice().len(), NonTcp::Ipv6)?;
+    let payload = usize::from(h.payload_length());
     // Zero: a jumbogram, or segmentation offload; either way the packet's own length holds.
     let mut rest = if payload == 0 { rest } else { fit(rest, payload, trust, overlong) };
-    let address = |at: usize| h.get(at..).and_then(|b| b.first_chunk()).map_or(Address::default(), |b| Address::v6(*b));
-    let mut ip = Ip { source: address(8), target: address(24), id: 0, version: 6 };
+    let mut ip = Ip { source: Address::v6(h.source()), target: Address::v6(h.destination()), id: 0, version: 6 };
     if ip.source.is_v4() || ip.target.is_v4() {
         return Err(End::Skip(Skip::MappedAddress));
     }
-    let mut next = h[6];
+    let mut next = h.next_header().0;
     loop {
         match next {
             // A length in units of eight bytes, the first eight not counted.
             0 | 43 | 60 | 135 | 139 | 140 => (next, rest) = extension(next, rest, &mut ip)?,
             protocol::FRAGMENT => {
-                let (f, payload) = rest.header::<8>(NonTcp::Extension)?;
-                ip.id = u32::from_be_bytes([f[4], f[5], f[6], f[7]]);
-                let place = u16::from_be_bytes([f[2], f[3]]);
-                (next, rest) = (f[0], payload);
+                let f = rest.read(NonTcp::Extension, Ipv6FragmentHeaderSlice::from_slice)?;
+                ip.id = f.identification();
+                (next, rest) = (f.next_header().0, rest.skip(f.slice().len(), NonTcp::Extension)?);
                 // An "atomic" fragment is all there is.
-                if place & 0xfff9 != 0 {
-                    return Ok(Read::NonTcp(ip, fragment(rest, u32::from(place & 0xfff8), place & 1 != 0, next)));
+                if f.is_fragmenting_payload() {
+                    let offset = u32::from(f.fragment_offset().value()) * 8;
+                    return Ok(Read::NonTcp(ip, fragment(rest, offset, f.more_fragments(), next)));
                 }
             }
             51 => (next, rest) = authentication(rest)?,
@@ -125,25 +125,26 @@ fn ipv6<'a>(span: Span<'a>, trust: bool, overlong: &mut u64) -> Result<Read<'a>,
 
 /// One IPv6 extension header: the protocol after it, and where that begins.
 fn extension<'a>(kind: u8, span: Span<'a>, ip: &mut Ip) -> Result<(u8, Span<'a>), End> {
-    let (h, _) = span.header::<8>(NonTcp::Extension)?;
-    let length = (usize::from(h[1]) + 1) * 8;
-    let rest = span.skip(length, NonTcp::Extension)?;
+    let extension = span.read(NonTcp::Extension, Ipv6RawExtHeaderSlice::from_slice)?;
+    let h = extension.slice();
+    let rest = span.skip(h.len(), NonTcp::Extension)?;
     // A routing header with segments left: the final destination is the flow's, and what checksums cover.
-    if kind == 43 && h[3] > 0 {
-        let last = match h[2] {
-            0 | 2 => span.bytes.get(8..length).and_then(|b| b.last_chunk()),
+    if let (43, &[_, _, routing, 1..=255, ..]) = (kind, h) {
+        let last = match routing {
+            0 | 2 => h.get(8..).and_then(|b| b.last_chunk()),
             // Segment routing (RFC 8754) lists the final one first.
-            4 => span.bytes.get(8..length).and_then(|b| b.first_chunk()),
+            4 => h.get(8..).and_then(|b| b.first_chunk()),
             _ => None,
         };
         if let Some(address) = last.map(|b| Address::v6(*b)).filter(|a| !a.is_v4()) {
             ip.target = address;
         }
     }
-    Ok((h[0], rest))
+    Ok((extension.next_header().0, rest))
 }
 
 /// AH: a length in units of four bytes, the first eight bytes not counted. What it covers is not encrypted.
+/// (etherparse refuses one without a check value.)
 fn authentication(span: Span<'_>) -> Result<(u8, Span<'_>), End> {
     let (h, _) = span.header::<8>(NonTcp::Authentication)?;
     Ok((h[0], span.skip((usize::from(h[1]) + 2) * 4, NonTcp::Authentication)?))

@@ -1,5 +1,7 @@
 //! TCP headers and checksums.
 
+use etherparse::{TcpHeader, TcpHeaderSlice};
+
 use super::counters::{NonTcp, Skip};
 use super::cursor::{End, Ip, Span};
 use super::segment::{Flags, OuterLayer, Segment};
@@ -9,21 +11,22 @@ use crate::net::Endpoint;
 ///
 /// Fourteen captured bytes (ports, numbers, offset and flags) are enough: a small snaplen may cut the rest.
 pub(super) fn segment<'a>(ip: Ip, span: Span<'a>, outer: &'a [OuterLayer]) -> Result<Segment<'a>, End> {
-    let (h, _) = span.header::<14>(NonTcp::Tcp)?;
-    let header = usize::from(h[12] >> 4) * 4;
-    if header < 20 {
-        return Err(End::Skip(Skip::TcpOffset));
-    }
+    span.header::<14>(NonTcp::Tcp)?;
+    // What the capture cut off reads as zeros.
+    let mut whole = [0; TcpHeader::MAX_LEN];
+    whole.iter_mut().zip(span.bytes).for_each(|(to, from)| *to = *from);
+    let h = TcpHeaderSlice::from_slice(&whole).map_err(|_| End::Skip(Skip::TcpOffset))?;
+    let header = h.slice().len();
     if header > span.wire {
         return Err(End::Skip(Skip::TcpHeader));
     }
     Ok(Segment {
-        src: Endpoint::new(ip.source, u16::from_be_bytes([h[0], h[1]])),
-        dst: Endpoint::new(ip.target, u16::from_be_bytes([h[2], h[3]])),
-        seq: u32::from_be_bytes([h[4], h[5], h[6], h[7]]),
-        ack: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
-        flags: Flags(h[13]),
-        window: span.be16(14).unwrap_or(0),
+        src: Endpoint::new(ip.source, h.source_port()),
+        dst: Endpoint::new(ip.target, h.destination_port()),
+        seq: h.sequence_number(),
+        ack: h.acknowledgment_number(),
+        flags: Flags(whole[13]),
+        window: h.window_size(),
         payload: span.bytes.get(header..).unwrap_or_default(),
         wire_length: u32::try_from(span.wire - header).unwrap_or(u32::MAX),
         ip_id: ip.id,
