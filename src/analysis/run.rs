@@ -153,6 +153,12 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     let jobs = jobs::jobs(&lessons, &studied, &names);
     let mut findings: Vec<Finding> = studies.iter_mut().flat_map(|s| std::mem::take(&mut s.findings)).collect();
     notes.extend(scans::probed(&sets, &studied.iter().map(|l| l.endpoint).collect()));
+    notes.extend(studied.iter().filter(|l| !l.heard).take(3).map(|l| {
+        format!(
+            "One direction only: the captures hold no packet from {}. What was sent to it is judged; whether it answered, fell silent or died they cannot tell.",
+            l.endpoint
+        )
+    }));
     if !options.sources.is_empty() {
         findings.retain(|f| options.sources.iter().any(|n| n.contains(f.source.address)));
     }

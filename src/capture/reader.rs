@@ -37,10 +37,17 @@ struct Tally {
     latest: i64,
     /// Time of the packet before, for those that have none.
     before: i64,
+    /// By how many nanoseconds the clock stepped at the last record, where it did.
+    step: i64,
 }
 
+/// A record this much earlier than the one before, in nanoseconds, was not merely captured out of order: the clock was set.
+const BACK: i64 = 1_000_000_000;
+/// A record this much later is no idle time of a network, in nanoseconds: a day.
+const FORWARD: i64 = 86_400_000_000_000;
+
 impl Tally {
-    const NONE: Tally = Tally { packets: 0, cut_packets: 0, earliest: i64::MAX, latest: i64::MIN, before: 0 };
+    const NONE: Tally = Tally { packets: 0, cut_packets: 0, earliest: i64::MAX, latest: i64::MIN, before: 0, step: 0 };
 
     /// Counts a record; its time, or that of the one before.
     #[inline(always)]
@@ -48,11 +55,25 @@ impl Tally {
         self.packets += 1;
         self.cut_packets += u64::from(record.captured < record.original as usize);
         if let Some(time) = record.time {
+            let by = time.saturating_sub(self.before);
+            // The first record has none before it.
+            self.step = if (by < -BACK || by > FORWARD) && self.before != 0 { by } else { 0 };
             self.before = time;
             self.earliest = self.earliest.min(time);
             self.latest = self.latest.max(time);
         }
         Timestamp(self.before)
+    }
+
+    /// Warns of a step of the clock at packet `number`.
+    #[cold]
+    fn warn_of_step(&self, number: u64, summary: &mut Summary) {
+        let seconds = self.step.unsigned_abs() as f64 / 1e9;
+        let way = if self.step < 0 { "back" } else { "forward" };
+        summary.warn(format!(
+            "packet {number}: its time is {seconds:.3} s {way} from that of the packet before: the clock was set, or the record is \
+             damaged; packets stay in the order of the file, and times from there on are not those of the clock before"
+        ));
     }
 
     /// Adds to `summary` what was counted since this was done last.
@@ -71,7 +92,7 @@ impl Tally {
             summary.earliest = Some(summary.earliest.map_or(earliest, |t| t.min(earliest)));
             summary.latest = Some(summary.latest.map_or(latest, |t| t.max(latest)));
         }
-        *self = Tally { before: self.before, ..Tally::NONE };
+        *self = Tally { before: self.before, step: self.step, ..Tally::NONE };
     }
 }
 
@@ -170,6 +191,9 @@ impl Reader {
             } else {
                 self.summary.number + tally.packets
             };
+            if self.tally.step != 0 {
+                self.tally.warn_of_step(number, &mut self.summary);
+            }
             let Some(filter) = &mut self.filter else { break (record, time, number) };
             let data = self.buffer.held().get(record.header..record.header + record.captured).unwrap_or_default();
             if filter.passes(record.link_type, data) {
@@ -290,6 +314,9 @@ fn all<const BIG: bool>(
     while let Some(record) = pcap.next(buffer, summary) {
         let time = tally.note(&record);
         let number = summary.number + tally.packets;
+        if tally.step != 0 {
+            tally.warn_of_step(number, summary);
+        }
         let bytes = buffer.consume(record.total);
         let go_on = take(&Packet {
             number,

@@ -98,6 +98,7 @@ fn listener(n: u8, active: &[f64], died: Option<f64>) -> Listener {
         apart: 0.25,
         foreign: None,
         activity,
+        heard: true,
     }
 }
 

@@ -157,6 +157,9 @@ pub struct Listener {
     pub foreign: Option<Foreign>,
     /// When it sent anything.
     pub activity: Activity,
+    /// Whether the captures hold any packet of its side, where it was sent bytes: without one nothing can be said of what it
+    /// did.
+    pub heard: bool,
 }
 
 impl Listener {
@@ -218,8 +221,11 @@ impl Listener {
     }
 
     /// How long the listener was silent after `time`, on every connection, and until when: its next sign, its death,
-    /// or the end of what was seen.
+    /// or the end of what was seen. No time at all where the captures hold one direction only.
     pub fn silence_after(&self, time: Timestamp) -> (f64, Option<Timestamp>) {
+        if !self.heard {
+            return (0.0, None);
+        }
         let next = self.activity.first_after(time);
         let died = self.death_after(time).map(|d| d.time);
         let next = match (next, died) {
@@ -307,6 +313,8 @@ pub fn study(
         apart: SAME_SECONDS,
         foreign: None,
         activity,
+        heard: connections.iter().all(|c| c.record.bytes[0] == 0)
+            || connections.iter().any(|c| c.record.packets[1] > 0),
     };
     by_speech(&mut listener, connections);
     if listener.known_by != KnownBy::Speech {

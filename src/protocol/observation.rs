@@ -51,13 +51,10 @@ pub struct FlowObservation {
     pub kept_whole: [bool; 2],
     /// Sequence number of offset 0 of each stream.
     pub base: [Option<u32>; 2],
-    #[allow(dead_code)]
     /// How many bytes of each stream its receiver acknowledged; `None` where the capture holds no acknowledgement.
     pub acknowledged: [Option<u64>; 2],
-    #[allow(dead_code)]
     /// What was counted of each stream.
     pub counters: [StreamCounters; 2],
-    #[allow(dead_code)]
     /// Segments that their receivers refused; the first few.
     pub refused: Vec<Refused>,
     /// The protocols whose decoders read it.

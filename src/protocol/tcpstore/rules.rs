@@ -95,6 +95,15 @@ stranger.",
 No healthy stack does this: it is injection, a broken middlebox, or two captures' traffic mixed up.",
         remedy: "Compare both versions with the target's own capture.",
     }
+    SpoofedSegment {
+        id: "spoofed-segment",
+        severity: Severity::Notice,
+        title: "bytes outside any connection",
+        meaning: "A segment to the store carries bytes, but no handshake was finished and nobody acknowledged it: the kernel of \
+the host drops it, and no process reads it. Its source address proves nothing, for anybody can forge it.",
+        remedy: "Nothing happened to the store. Whoever it seems to come from need not have sent it: look at the link layer's \
+addresses and at what filters forged sources (BCP 38).",
+    }
     StoreClaim {
         id: "store-claim",
         severity: Severity::Critical,

@@ -23,6 +23,7 @@ pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         o.overlaps.iter().take(1).map(|overlap| overlap_conflict(listener, o, overlap)).collect();
     if o.record.bytes[0] == 0 || o.kept[0].is_empty() {
+        findings.extend(spoofed(listener, o));
         return findings;
     }
     // The listener's dialects; where they contradict each other, every one that reads the connection to its end.
@@ -39,9 +40,31 @@ pub fn judge(listener: &Listener, connection: &Connection<'_>) -> Vec<Finding> {
     if let Some(f) = readings.iter().find(|f| f.plausible > 0 && f.implausible == 0) {
         findings.extend(of_client(listener, connection, o, f));
     } else if !readings.is_empty() {
-        findings.push(of_stray(listener, connection, o));
+        let f = of_stray(listener, connection, o);
+        // Of a message whose bytes the capture lost or cut, only a claim that is there can be told.
+        let lost = o.gaps > 0 || o.counters[0].cut_bytes > 0 || o.counters[0].tail_missed > 0;
+        let guessed = [StoreRule::UnknownQueryType, StoreRule::StoreStalled].iter().any(|r| r.text().id == f.rule);
+        findings.extend((!lost || !guessed).then_some(f));
     }
     findings
+}
+
+/// Bytes that reached the capture outside a connection that both sides spoke, and that the kernel did not deliver.
+fn spoofed(listener: &Listener, o: &FlowObservation) -> Option<Finding> {
+    let first = o.refused.iter().find(|r| r.direction == Direction::ToServer && !r.bytes.is_empty())?;
+    if o.record.accepted() {
+        return None;
+    }
+    let mut f = base(listener, o, StoreRule::SpoofedSegment, 0, first.packet, first.time);
+    f.bytes = first.bytes.iter().copied().take(SHOWN_BYTES).collect();
+    f.explanation = format!(
+        "A segment with {} bytes belongs to no connection that both sides spoke: no handshake was finished and nobody \
+         acknowledged it, so the host's kernel delivered nothing. Whoever sent it may have forged the source address {}.",
+        o.record.bytes[0],
+        o.client().address
+    );
+    f.delivered = Some(0);
+    Some(f)
 }
 
 /// So many numbers after the last known query type may be those of a release to come.
@@ -151,6 +174,9 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     let (offset, packet, time) = place.unwrap_or((0, first.packet, first.time));
     let mut f = base(listener, o, rule, offset, packet, time);
     f.claims = matches!(rule, StoreRule::StoreClaim | StoreRule::StoreLesserClaim | StoreRule::VersionMismatch);
+    if f.claims {
+        f.evidence.push(acknowledged(o));
+    }
     // Only the client says that a store is there: no more than a warning, until a log or a port says so too.
     let hearsay = listener.known_by == KnownBy::Client && listener.named_by.is_none();
     f.severity = if hearsay { severity.min(Severity::Warning) } else { severity };
@@ -296,6 +322,18 @@ fn effect(k: Candidate, v: &Verdict) -> Effect {
             field: field.name(),
         }),
         explanation: v.explanation.clone(),
+    }
+}
+
+/// How much of what the client sent its receiver acknowledged, in words.
+fn acknowledged(o: &FlowObservation) -> String {
+    let sent = o.counters[0].span();
+    match o.acknowledged[0] {
+        Some(n) if n >= sent => {
+            format!("the kernel of the listener's host acknowledged all {sent} bytes of this connection")
+        }
+        Some(n) => format!("the kernel of the listener's host acknowledged {n} of the {sent} bytes of this connection"),
+        None => "the capture holds no acknowledgement of these bytes".to_string(),
     }
 }
 
