@@ -13,12 +13,12 @@ DEMO     := $(INCIDENT)/node-a.pcap $(INCIDENT)/node-b.pcap $(INCIDENT)/node-c.p
             --oom $(INCIDENT)/logs --hosts testdata/hosts --boot node-a=2026-11-29T11:12:08Z
 
 .PHONY: help demo build test lint bench scale simulate fuzz-smoke install uninstall clean setup-build setup-test \
-        conformance conformance-latest conformance-table \
+        kernel-fuzz conformance conformance-latest conformance-table \
         setup-dist dist dist-musl dist-aarch64 dist-aarch64-musl dist-smoke vendor image deny doc
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "also: build, lint, doc, deny, bench, scale, simulate, conformance, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
+	@echo "also: build, lint, doc, deny, bench, scale, simulate, kernel-fuzz, conformance, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
 	@echo "to hand out: dist (static tarball, .deb, .rpm, SBOM), dist-smoke (tries them), vendor (source for machines without network), image"
 
 setup-build:
@@ -56,6 +56,11 @@ bench: build
 # Time and memory at a quarter, half and all of a cluster of 10 000 hosts with a million kills and as many findings.
 scale: build
 	sh tools/scale.sh $(BIN)
+
+# Connections of a hostile sender to this machine's kernel, in a network namespace: what recv() returned is the truth.
+CONNECTIONS ?= 200000
+kernel-fuzz: build
+	sh tests/kernel/fuzz.sh $(BIN) $(CONNECTIONS) $(or $(SEED),1)
 
 # Clusters whose truth is known (docs/simulation.md); SEED, CLUSTERS and HOSTS choose others.
 simulate: build

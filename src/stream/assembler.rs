@@ -545,16 +545,26 @@ impl Assembler {
     /// out of order.
     pub fn release_acknowledged(&mut self, sink: &mut impl FnMut(Event<'_>)) {
         self.settle(sink);
-        while let Some(first) = self.holes.first().filter(|first| self.acknowledged >= Some(*first)) {
+        self.release_to_acknowledged(false, sink);
+        self.account();
+    }
+
+    /// `at_end`: what is missing before a FIN alone is missing after the last byte, not between bytes.
+    fn release_to_acknowledged(&mut self, at_end: bool, sink: &mut impl FnMut(Event<'_>)) {
+        loop {
+            if at_end {
+                self.holes.drop_bare_fins();
+            }
+            let Some(first) = self.holes.first().filter(|first| self.acknowledged >= Some(*first)) else { break };
             self.give_up(first, GapCause::Missed, sink);
             self.drain(sink);
         }
-        self.account();
     }
 
     /// At the end: what waits behind a hole that the peer never acknowledged did not reach whoever reads.
     pub(super) fn drop_unreached(&mut self, sink: &mut impl FnMut(Event<'_>)) {
-        self.release_acknowledged(sink);
+        self.settle(sink);
+        self.release_to_acknowledged(true, sink);
         let cut = self.cuts.run(self.next, self.next.saturating_add(1)).1;
         // Whoever acknowledges exactly what came before the hole is waiting at it.
         if self.acknowledged == Some(self.next) && !cut {

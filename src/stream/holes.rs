@@ -3,8 +3,9 @@
 //! Which bytes stay where held segments overlap is decided as Linux decides it for its out-of-order queue: a segment
 //! whose bytes are all there is dropped; one that begins where a held one begins and reaches further takes its place;
 //! one that begins earlier and covers others takes theirs; where two overlap in part, the one that begins earlier counts.
-//! A segment that begins where a held one ends becomes part of it, and they are one segment from then on. All of this is
-//! decided by the nodes that the search for its place in the tree meets, so the tree is the kernel's too.
+//! A segment that begins where a held one ends becomes part of it, unless that one ends with a FIN, and they are one segment
+//! from then on. All of this is decided by the nodes that the search for its place in the tree meets, so the tree is the
+//! kernel's too (Linux 6.18).
 
 use super::PacketRef;
 use super::tree::{LEFT, NONE, RIGHT, Tree};
@@ -26,7 +27,7 @@ struct Run {
     length: u64,
     /// The position after it, that of a FIN included.
     end: u64,
-    /// Whether a FIN stands after the bytes, or between them: what comes after a FIN is joined to it like anything else.
+    /// Whether a FIN stands after the bytes: nothing is joined to it.
     fin: bool,
 }
 
@@ -107,7 +108,7 @@ impl Holes {
             return false;
         }
         let last_end = self.end();
-        if last_end == Some(start) {
+        if last_end == Some(start) && self.runs.get(self.last).is_some_and(|placed| !placed.run.fin) {
             self.join(self.last, start, end, held, fin, compare);
             return true;
         }
@@ -130,7 +131,7 @@ impl Holes {
                     self.supersede(at, end, compare);
                     return true;
                 }
-            } else if start == there_end {
+            } else if start == there_end && !placed.run.fin {
                 self.join(at, start, end, held, fin, compare);
                 return true;
             }

@@ -565,6 +565,9 @@ impl Conversation {
             Ruling::Refuse(reason) => {
                 stream.refuse(reason, s.wire_length);
                 keep(&mut self.refused, direction, s, time, packet, reason);
+                // A host without the connection answers with the number that it was told to have sent.
+                let told = |d: &Doubted| d.ack == Some(s.seq);
+                back.rejected |= s.flags.rst() && !s.flags.ack() && back.doubted.iter().any(told);
             }
             Ruling::Doubt(reason) => {
                 if !stream.doubt(s, seq, time, packet, reason) {
