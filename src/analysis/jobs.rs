@@ -1,5 +1,6 @@
 //! What stores teach: the jobs they serve, and the listeners they name.
 
+pub(super) use super::store_talk::{StoreTalk, resolve};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::net::{Address, Endpoint};
 use crate::protocol::gloo::{self, Announced};
 use crate::protocol::listener::Listener;
 use crate::protocol::seam::Lesson;
-use crate::protocol::tcpstore::{Dialect, Learned, NamedRoot, Said};
+use crate::protocol::tcpstore::{Dialect, NamedRoot, Said};
 use crate::time::Timestamp;
 use crate::vocabulary::Protocol;
 
@@ -38,18 +39,6 @@ pub(super) struct Participant {
     pub(super) address: Option<Address>,
     pub(super) joined: Timestamp,
     pub(super) last: Timestamp,
-}
-
-/// What one connection taught, and the connection.
-#[derive(Clone, Debug)]
-pub(super) struct StoreTalk {
-    pub(super) client: Endpoint,
-    pub(super) server: Endpoint,
-    /// Its last packet.
-    pub(super) last: Timestamp,
-    /// When the client's side closed it.
-    pub(super) closed: Option<Timestamp>,
-    pub(super) learned: Arc<Learned>,
 }
 
 /// What all stores taught together.
@@ -192,11 +181,6 @@ fn run_of(round: &str) -> Option<&str> {
 /// What was said first counts, whatever the order in which captures were named.
 pub(super) fn age(said: &Said) -> (Timestamp, u64) {
     (said.time, said.packet.number)
-}
-
-/// An address as text, or the name of a host.
-pub(super) fn resolve(text: &str, names: &Names) -> Option<Address> {
-    text.parse::<std::net::IpAddr>().ok().map(Address::from).or_else(|| names.addresses(text).first().copied())
 }
 
 /// The jobs of all stores that serve one: an elastic job with the ranks of its workers' store, or a store whose ranks

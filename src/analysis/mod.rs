@@ -30,6 +30,7 @@ mod run;
 pub mod scan;
 mod scans;
 mod sets;
+mod store_talk;
 mod survey;
 mod weight;
 

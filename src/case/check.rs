@@ -1,6 +1,6 @@
 //! Whether a case is sound, and what it holds.
 
-use std::path::Path;
+pub use super::file::is_network_filesystem;
 
 use super::error::CaseError;
 use super::file::Case;
@@ -121,60 +121,5 @@ impl Case {
         self.db
             .execute_batch("PRAGMA wal_checkpoint(TRUNCATE); VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
             .map_err(self.failed("cannot compact the case"))
-    }
-}
-
-/// Whether a path lies on a file system that several hosts share.
-pub fn is_network_filesystem(path: &Path) -> bool {
-    const SHARED: [&str; 14] = [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "lustre",
-        "beegfs",
-        "gpfs",
-        "ceph",
-        "glusterfs",
-        "afs",
-        "9p",
-        "ocfs2",
-        "gfs2",
-    ];
-    let whole = path.canonicalize().or_else(|_| match path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        Some(parent) => parent.canonicalize(),
-        None => std::env::current_dir(),
-    });
-    let (Ok(whole), Ok(mounts)) = (whole, std::fs::read_to_string("/proc/mounts")) else { return false };
-    kind_of(&whole, &mounts).is_some_and(|k| SHARED.contains(&k) || k.starts_with("fuse.") && k != "fuse.overlayfs")
-}
-
-/// The kind of the file system that a path lies on, by the lines of `/proc/mounts`.
-fn kind_of<'a>(path: &Path, mounts: &'a str) -> Option<&'a str> {
-    let of = mounts.lines().filter_map(|l| {
-        let mut words = l.split(' ').skip(1);
-        let (point, kind) = (words.next()?.replace("\\040", " "), words.next()?);
-        path.starts_with(&point).then_some((point.len(), kind))
-    });
-    // Of several mounts at one point the last one is seen.
-    of.max_by_key(|(length, _)| *length).map(|(_, kind)| kind)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_innermost_and_latest_mount_says_what_a_path_lies_on() {
-        let mounts = "/dev/sda1 / ext4 rw 0 0\nserver:/x /srv/case\\040files nfs4 rw 0 0\n/dev/sdb1 /srv/case\\040files/local xfs rw 0 0\n\
-                      /dev/sdc1 /data ext4 rw 0 0\nhost@tcp:/l /data lustre rw 0 0\n";
-        let kind = |p: &str| kind_of(Path::new(p), mounts).unwrap();
-        assert_eq!(kind("/var/lib/case.db"), "ext4");
-        assert_eq!(kind("/srv/case files/case.db"), "nfs4");
-        assert_eq!(kind("/srv/case files/local/case.db"), "xfs");
-        assert_eq!(kind("/srv/case filesystem/case.db"), "ext4");
-        assert_eq!(kind("/data/case.db"), "lustre");
-        assert!(!is_network_filesystem(Path::new("/proc/self/status")));
     }
 }

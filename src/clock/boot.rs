@@ -1,6 +1,7 @@
 //! When a host booted, told by the deaths of its listeners on the wire.
 
-use super::{Kill, Method, log_against_capture};
+use super::offset::Method;
+use super::{Kill, log_against_capture};
 use crate::time::{NANOS, Timestamp};
 
 /// A boot time, found rather than given.

@@ -1,6 +1,6 @@
 //! Two captures of one network, by the packets that both hold.
 
-use super::{Method, Offset};
+use super::offset::{Method, Offset};
 use crate::time::{NANOS, Timestamp};
 
 /// Which way a packet went.

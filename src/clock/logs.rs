@@ -1,6 +1,6 @@
 //! A host's log against the capture, by the deaths of its listeners.
 
-use super::{Method, Offset, longest_to_die};
+use super::offset::{Method, Offset, longest_to_die};
 use crate::time::Timestamp;
 
 /// A line of a kill, by the log's clock.

@@ -1,6 +1,6 @@
 //! The climb before a kill: when memory began to fill, and how fast.
 
-use super::{Sample, Series};
+use super::series::{Sample, Series};
 use crate::time::{NANOS, Timestamp};
 
 /// How long before a kill its climb may have begun.

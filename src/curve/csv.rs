@@ -1,6 +1,6 @@
 //! `host,time,used_bytes` or `host,time,used_percent`, in the order that a line of names gives.
 
-use super::{Collector, Sample, host, local};
+use super::series::{Collector, Sample, host, local};
 use crate::oom::{Options, instant_or_local};
 
 /// Which column holds what.

@@ -1,7 +1,7 @@
 //! The answer to a range query: `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{…},
 //! "values":[[SECONDS,"VALUE"],…]}]}}`.
 
-use super::{Collector, Sample, host};
+use super::series::{Collector, Sample, host};
 use crate::oom::Options;
 use crate::time::{NANOS, Timestamp};
 use serde_json::Value;

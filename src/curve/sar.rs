@@ -1,6 +1,6 @@
 //! sysstat: `sar -r`, `sadf -d … -- -r`, `sadf -j … -- -r`. Its kB are of 1024 bytes; text has local time.
 
-use super::{Collector, Sample, host, local};
+use super::series::{Collector, Sample, host, local};
 use crate::oom::{Options, instant_or_local};
 use crate::time::{NANOS, Timestamp};
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::oom::parse_instant;
+use crate::time::Timestamp;
 use proptest::prelude::*;
 
 fn options() -> Options {

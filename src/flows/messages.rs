@@ -1,5 +1,6 @@
 //! Every message of every recognised stream, in order of time.
 
+pub use super::selection::Keep;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::coverage::Coverage;
@@ -30,15 +31,6 @@ pub enum Item {
     Message(Box<MessageLine>),
     /// Bytes that no message accounts for.
     Undecoded(Undecoded),
-}
-
-/// What is kept of messages.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Keep {
-    /// Values, not only their lengths.
-    pub values: bool,
-    /// All fields as bytes.
-    pub fields: bool,
 }
 
 /// Where a line stands in the order: time, capture, packet, and a number that tells those of one packet apart.

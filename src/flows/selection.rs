@@ -50,3 +50,12 @@ impl Selection {
         !found.is_empty()
     }
 }
+
+/// What is kept of messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keep {
+    /// Values, not only their lengths.
+    pub values: bool,
+    /// All fields as bytes.
+    pub fields: bool,
+}

@@ -4,14 +4,13 @@ use super::counters::{Counters, Other, Skip};
 use super::cursor::{End, Ip, Layer, Span, Tunnel};
 use super::fragments::{Fragment, Fragments, Key};
 use super::ip::{Read, protocol};
+pub use super::limits::Limits;
+use super::limits::MAX_DEPTH;
 use super::segment::{Flags, OuterLayer, Segment};
 use super::{cooked, ethernet, ip, tcp, tunnel};
 use crate::capture::{LinkType, Packet};
 use crate::net::{Address, Endpoint};
-use crate::time::{NANOS, Timestamp};
-
-/// How deep encapsulations may nest.
-const MAX_DEPTH: usize = 8;
+use crate::time::Timestamp;
 
 /// No packet that a kernel hands to a capture is longer, segmentation offload included (512 KiB): a larger length in
 /// the capture is not believed, since where an IP header leaves its own out it becomes the segment's.
@@ -19,26 +18,6 @@ const LONGEST_FRAME: usize = 1 << 20;
 
 /// How many reassembled datagrams may hold one another.
 const MAX_NESTED: usize = 4;
-
-/// What hostile packets may make a [`Decoder`] keep.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Bytes held for fragments, what holds them included.
-    pub fragment_bytes: usize,
-    /// Datagrams that may wait for fragments at a time.
-    pub fragment_datagrams: usize,
-    /// How long after its first fragment a datagram is given up, in nanoseconds of packet time.
-    pub fragment_timeout: i64,
-    /// Encapsulations around a segment, at most 8.
-    pub depth: usize,
-}
-
-impl Default for Limits {
-    /// 8 MiB, 4096 datagrams, 30 s, depth 8.
-    fn default() -> Self {
-        Limits { fragment_bytes: 8 << 20, fragment_datagrams: 4096, fragment_timeout: 30 * NANOS, depth: MAX_DEPTH }
-    }
-}
 
 /// What a packet turned out to be.
 #[derive(Clone, Copy, Debug)]

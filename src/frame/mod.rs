@@ -7,6 +7,7 @@ mod decoder;
 mod ethernet;
 mod fragments;
 mod ip;
+mod limits;
 mod segment;
 mod tcp;
 mod tunnel;

@@ -1,6 +1,6 @@
 //! Ansible inventories: the addresses that `ansible_host` gives.
 
-use super::{ListFormat, Read};
+use super::read::{ListFormat, Read};
 use crate::names::Names;
 use crate::oom::is_host;
 

@@ -1,6 +1,6 @@
 //! Addresses as iproute2 prints them, alone or gathered from many hosts.
 
-use super::{ListFormat, Read};
+use super::read::{ListFormat, Read};
 use crate::names::Names;
 use crate::oom::{expand_nodeset, is_host};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! `kubectl get nodes,pods -A -o json`. A pod's address is its node's while the pod lives: the kernel that kills is
 //! the node's.
 
-use super::{ListFormat, Read, names_a_host};
+use super::read::{ListFormat, Read, names_a_host};
 use crate::names::Names;
 use crate::oom::{json_objects, parse_instant};
 use crate::time::Timestamp;

@@ -1,6 +1,6 @@
 //! `scontrol show node`, with or without `-o`: `NodeName=gpu-017 … NodeAddr=192.0.2.17 NodeHostName=gpu-017 …`.
 
-use super::{ListFormat, Read};
+use super::read::{ListFormat, Read};
 use crate::names::Names;
 
 pub(super) fn read(text: &str, names: &mut Names) -> Read {

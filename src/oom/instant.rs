@@ -2,6 +2,7 @@
 
 use super::stamp::{Stamp, iso_date, iso_stamp};
 use super::text;
+pub(crate) use super::text::fraction_nanos;
 use crate::time::{NANOS, Timestamp};
 
 /// A text that is no time.
@@ -63,18 +64,6 @@ fn epoch(bytes: &[u8]) -> Option<Timestamp> {
     };
     let total = i64::try_from(seconds).ok()?.checked_mul(NANOS)?.checked_add(nanos)?;
     Some(Timestamp(if negative { total.checked_neg()? } else { total }))
-}
-
-/// Digits after a decimal point as nanoseconds; digits beyond the ninth are dropped.
-pub(crate) fn fraction_nanos(digits: &[u8]) -> Option<i64> {
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let mut nanos = 0i64;
-    for place in 0..9 {
-        nanos = nanos * 10 + i64::from(digits.get(place).map_or(0, |d| d - b'0'));
-    }
-    Some(nanos)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Names of months and weekdays as C libraries print them: English, German, French, Spanish, Italian, Portuguese,
 //! Russian; Chinese, Japanese and Korean number their months.
 
-use super::stamp::one_or_two;
+use super::text::one_or_two;
 
 /// What the names of each month begin with, in lower case; the shortest that tells it from the others.
 const MONTHS: [&[&str]; 12] = [

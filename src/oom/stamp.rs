@@ -1,8 +1,10 @@
 //! Time stamps as logs print them, before zone, year and boot time are known.
 
-use super::instant::fraction_nanos;
 use super::months::{day_month, weekday};
 use super::text;
+use super::text::digits;
+use super::text::fraction_nanos;
+pub(super) use super::text::one_or_two;
 use crate::time::{NANOS, Timestamp};
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 
@@ -27,17 +29,6 @@ impl Stamp {
     pub(crate) fn is_dated(&self) -> bool {
         matches!(self, Stamp::Absolute { .. } | Stamp::Local { .. })
     }
-}
-
-/// `n` decimal digits exactly.
-fn digits(bytes: &[u8], n: usize) -> Option<(u32, &[u8])> {
-    let (head, rest) = bytes.split_at_checked(n)?;
-    Some((u32::try_from(text::whole(head)?).ok()?, rest))
-}
-
-/// One or two digits.
-pub(super) fn one_or_two(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    digits(bytes, 2).or_else(|| digits(bytes, 1))
 }
 
 fn date(year: u32, month: u32, day: u32) -> Option<NaiveDate> {

@@ -71,3 +71,26 @@ pub(crate) fn name(bytes: &[u8]) -> Option<String> {
     let bytes = bytes.trim_ascii();
     (!bytes.is_empty()).then(|| lossy(bytes, NAME))
 }
+
+/// Digits after a decimal point as nanoseconds; digits beyond the ninth are dropped.
+pub(crate) fn fraction_nanos(digits: &[u8]) -> Option<i64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let mut nanos = 0i64;
+    for place in 0..9 {
+        nanos = nanos * 10 + i64::from(digits.get(place).map_or(0, |d| d - b'0'));
+    }
+    Some(nanos)
+}
+
+/// One or two digits.
+pub(super) fn one_or_two(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    digits(bytes, 2).or_else(|| digits(bytes, 1))
+}
+
+/// `n` decimal digits exactly.
+pub(super) fn digits(bytes: &[u8], n: usize) -> Option<(u32, &[u8])> {
+    let (head, rest) = bytes.split_at_checked(n)?;
+    Some((u32::try_from(whole(head)?).ok()?, rest))
+}

@@ -5,6 +5,7 @@
 //! tells members from strangers, and `judge` says what strangers did to a group.
 
 mod blob;
+mod facts;
 mod first_bytes;
 mod group;
 mod judge;

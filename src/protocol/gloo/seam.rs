@@ -1,5 +1,6 @@
 //! Gloo, as the rest of the house sees it.
 
+pub use super::facts::PairFacts;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -106,17 +107,6 @@ struct Pair {
     /// Offsets of the first bytes.
     from: [Option<u64>; 2],
 }
-
-/// What a connection to a pair's listener is.
-#[derive(Debug)]
-pub struct PairFacts {
-    /// It may be a pair: it carries what pairs exchange, or waits as one does, or was joined in the middle.
-    pub is_pair: bool,
-    /// The client (of a connection that was joined in the middle: either side) sent what pairs exchange.
-    pub speaks: bool,
-}
-
-impl Decoded for PairFacts {}
 
 impl FlowObservation {
     /// What a decoder of Gloo makes of it; `None` when none was tried.

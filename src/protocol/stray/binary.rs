@@ -1,8 +1,8 @@
 //! Protocols whose clients begin with fixed numbers, the telling ones first.
 
-use super::Named;
 use super::escape::{escaped, first_line};
 use super::fields::{be16, be32, bytes, le32};
+use super::identity::Named;
 use super::{database, tls};
 
 /// One protocol's test: the first bytes, and the length of the stream so far.

@@ -1,8 +1,8 @@
 //! Databases, caches and queues.
 
-use super::Named;
 use super::escape::escaped;
 use super::fields::{be16, be32, bytes, le32};
+use super::identity::Named;
 
 /// Names them; `None` for everything else.
 pub(super) fn identify(first: &[u8], total_length: u64) -> Option<Named> {

@@ -1,6 +1,6 @@
 //! Bytes from the wire as text that no terminal or page can stumble over.
 
-use super::DETAIL;
+use super::identity::DETAIL;
 
 /// Printable ASCII as it is, everything else (and the backslash) as `\xHH`, `\r`, `\n`, `\t`, `\\`; cut to
 /// [`DETAIL`] characters, the last of them `...` when something is missing.

@@ -6,15 +6,13 @@ mod binary;
 mod database;
 mod escape;
 mod fields;
+mod identity;
 mod nmap;
 mod nmap_probes;
 mod server;
 mod text;
 mod tls;
 mod tool;
-
-/// Characters of a [`Stray::detail`] at most.
-pub const DETAIL: usize = 160;
 
 /// What the first bytes of a client look like.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -31,6 +29,8 @@ pub struct Stray {
     pub nmap_probe: Option<&'static str>,
 }
 
+pub use identity::DETAIL;
+use identity::Named;
 pub use server::greeting;
 
 /// Names the protocol of a stream from its `first` bytes, given that it is `total_length` bytes long so far.
@@ -41,9 +41,6 @@ pub fn identify(first: &[u8], total_length: u64) -> Stray {
     let tool = nmap_probe.map(|_| "nmap").or_else(|| tool::named(first));
     Stray { protocol, detail, tool, nmap_probe }
 }
-
-/// A protocol's name, and what can be said beyond it.
-type Named = (&'static str, Option<String>);
 
 fn name(first: &[u8], total_length: u64) -> Named {
     let Some(head) = first.first() else { return ("none", None) };

@@ -1,7 +1,7 @@
 //! Protocols whose clients begin with text.
 
-use super::Named;
 use super::escape::{escaped, first_line, line};
+use super::identity::Named;
 
 /// What a stream starts with, its protocol, and whether the first line is worth telling.
 const OPENINGS: &[(&[u8], &str, bool)] = &[

@@ -1,7 +1,7 @@
 //! TLS: the server name of a ClientHello (RFC 8446, 4.1.2; RFC 6066, 3).
 
-use super::Named;
 use super::escape::escaped;
+use super::identity::Named;
 
 /// Reads big-endian fields from the front of a slice, and never past its end.
 struct Cursor<'a>(&'a [u8]);

@@ -1,11 +1,11 @@
 //! One answer or callback of a server while its bytes come.
 
 use super::answer::{Answer, AnswerKind, Shape};
-use super::decoder::DecodeOptions;
 use super::dialect::Operation;
 use super::event::{DECLARED_MIN_BYTES, Direction, Event, Place, Unfinished};
 use super::field::{Blob, Field, Fixed};
 use super::key::ELASTIC_STATE;
+use super::options::DecodeOptions;
 use super::request::{FieldPart, Message};
 use super::watch::{Callback, Change, REGISTERED};
 use crate::time::Timestamp;

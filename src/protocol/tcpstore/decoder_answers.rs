@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use super::answer::{AnswerKind, Shape, is_deferred, shape};
-use super::decoder::DecodeOptions;
 use super::decoder_answer::{Expected, Of, Pending, PendingAnswer, code, code_answer};
 use super::dialect::{Dialect, Operation};
 use super::event::{Direction, Event, Place};
+use super::options::DecodeOptions;
 use super::pieces::Pieces;
 use super::watch::Change;
 use crate::stream::Chunk;

@@ -1,11 +1,11 @@
 //! One request of a client while its bytes come.
 
-use super::decoder::DecodeOptions;
 use super::decoder_requests::Signal;
 use super::dialect::Operation;
 use super::event::{DECLARED_MIN_BYTES, DECLARED_MIN_KEYS, Declared, Direction, Event, Place, Unfinished};
 use super::field::{Blob, Field, Fixed};
 use super::key::ELASTIC_STATE;
+use super::options::DecodeOptions;
 use super::request::{FieldPart, Layout, Message, layout};
 
 /// A message whose bytes are still coming.

@@ -1,9 +1,9 @@
 //! The client's stream: bytes → requests.
 
-use super::decoder::DecodeOptions;
 use super::decoder_request::PendingRequest;
 use super::dialect::{Dialect, Operation};
 use super::event::{Direction, Event, Place, ValidateFault};
+use super::options::DecodeOptions;
 use super::pieces::Pieces;
 use super::plausible::{self, Plausible};
 use super::request::VALIDATE_MAGIC;

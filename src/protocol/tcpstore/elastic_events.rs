@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::elastic::{Agent, ElasticState};
-use super::learned::Said;
+use super::said::Said;
 use crate::time::Timestamp;
 
 /// Agents kept a job and connection.

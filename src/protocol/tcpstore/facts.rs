@@ -1,5 +1,6 @@
 //! What one dialect's decoder makes of one connection, condensed.
 
+pub(super) use super::infer_dialect::MAX_WORKERS;
 use std::sync::Arc;
 
 use super::answer::AnswerKind;
@@ -13,8 +14,6 @@ use crate::time::Timestamp;
 /// At most so many claims of a connection are kept; all are counted. Kept are the last one, which is the one that a stream
 /// ends in, and the largest before it: sixteen honest values of 64 KiB must not hide a claim of a terabyte.
 const KEPT_CLAIMS: usize = 16;
-/// The largest number of workers that a first ADD is answered with; more is another protocol's greeting.
-pub(super) const MAX_WORKERS: i64 = 1 << 24;
 
 /// The first request of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

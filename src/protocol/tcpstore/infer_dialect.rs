@@ -237,6 +237,9 @@ impl Narrowed {
     }
 }
 
+/// The largest number of workers that a first ADD is answered with; more is another protocol's greeting.
+pub(super) const MAX_WORKERS: i64 = 1 << 24;
+
 #[cfg(test)]
 mod tests {
     use super::super::test_support::{connections, decode_as};

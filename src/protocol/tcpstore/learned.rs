@@ -1,6 +1,7 @@
 //! What the traffic of a store teaches of other listeners and of the job: where its workers' store is, which bootstrap
 //! roots and pairs its ranks will speak to, who takes part.
 
+pub use super::said::Said;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::answer::Answer;
@@ -12,8 +13,6 @@ use super::signs::Signs;
 use super::{Field, Operation};
 use crate::protocol::gloo;
 use crate::protocol::nccl::{UniqueId, parse_unique_id};
-use crate::stream::PacketRef;
-use crate::time::Timestamp;
 
 /// Requests whose keys are remembered until their answer.
 const PENDING: usize = 64;
@@ -21,15 +20,6 @@ const PENDING: usize = 64;
 const KEPT: usize = 64;
 /// Ranks kept a connection.
 const MEMBERS: usize = 4096;
-
-/// Where something was said.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Said {
-    /// When.
-    pub time: Timestamp,
-    /// In which packet.
-    pub packet: PacketRef,
-}
 
 /// A bootstrap root, named by a stored `ncclUniqueId`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -247,6 +237,8 @@ mod tests {
     use super::super::test_support::{connections, decode_as};
     use super::super::{Dialect, Event};
     use super::*;
+    use crate::stream::PacketRef;
+    use crate::time::Timestamp;
 
     fn taught(capture: &str, port: u16) -> Vec<Learned> {
         connections(capture, port)

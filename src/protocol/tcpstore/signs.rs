@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::answer::{Answer, AnswerKind};
 use super::key::{Purpose, purpose};
-use super::learned::Said;
 use super::request::Message;
+use super::said::Said;
 use super::{Field, Operation};
 
 /// Signals kept a connection; all are counted.

@@ -33,7 +33,11 @@ pub(super) fn section(h: &mut Html, report: &Report, times: &Times) {
 }
 
 fn table(h: &mut Html, report: &Report, findings: &[&Finding], times: &Times) {
-    super::head(h, "findings sortable", &["Severity", "Time, packet", "From, to", "Rule", "Declared", "What happened"]);
+    super::section::head(
+        h,
+        "findings sortable",
+        &["Severity", "Time, packet", "From, to", "Rule", "Declared", "What happened"],
+    );
     for f in findings.iter().take(ROWS) {
         let weight = (f.severity as u8).to_string();
         h.open("tr", &[]).open("td", &[("data-sort", &weight)]);
@@ -44,7 +48,7 @@ fn table(h: &mut Html, report: &Report, findings: &[&Finding], times: &Times) {
         h.raw("</td>");
         let key = f.time.map_or(0, |t| t.0).to_string();
         h.open("td", &[("class", "when"), ("data-sort", &key)]).text(&f.time.map_or("–".into(), |t| times.short(t)));
-        h.leaf("small", &[], &place(report, f, super::NAME).unwrap_or_default()).raw("</td>");
+        h.leaf("small", &[], &place(report, f, super::section::NAME).unwrap_or_default()).raw("</td>");
         h.raw("<td class=\"when\">").text(&f.source.as_ref().map_or("–".into(), |s| endpoint(&s.address, s.port)));
         let target = f.target.as_ref().map_or("–".into(), |t| endpoint(&t.address, t.port));
         let host = f.target.as_ref().and_then(|t| t.host.as_deref()).map_or(String::new(), |n| format!(" {n}"));
@@ -56,6 +60,6 @@ fn table(h: &mut Html, report: &Report, findings: &[&Finding], times: &Times) {
             .raw("</td>");
         h.raw("<td class=\"wide\">").prose(&f.explanation).raw("</td></tr>\n");
     }
-    super::foot(h);
-    super::rest(h, findings.len(), ROWS, "findings");
+    super::section::foot(h);
+    super::section::rest(h, findings.len(), ROWS, "findings");
 }

@@ -48,7 +48,7 @@ pub(super) fn section(h: &mut Html, report: &Report, incidents: &[&Incident], ti
         frame(h, f, times);
     }
     h.raw("</div>\n");
-    super::rest(h, shown.len(), FRAMES, "frames");
+    super::section::rest(h, shown.len(), FRAMES, "frames");
     h.raw("</section>\n");
 }
 
@@ -124,7 +124,7 @@ fn dump(h: &mut Html, f: &Finding, hex: &str) {
     }
     h.raw("</pre>\n");
     let more = (hex.len() / 2).saturating_sub(bytes.len());
-    super::rest(h, bytes.len() + more, bytes.len(), "bytes");
+    super::section::rest(h, bytes.len() + more, bytes.len(), "bytes");
 }
 
 /// Bytes of one part in one element, with what stands between two of them.

@@ -39,12 +39,12 @@ pub(super) fn section(h: &mut Html, report: &Report, incident: &Incident, times:
 fn hosts(h: &mut Html, report: &Report, incident: &Incident, times: &Times) {
     let gone = if incident.kind == IncidentKind::Oom { "Listener gone" } else { "Failed" };
     let columns = ["Host", "Verdict", "Job", "Trigger", "Declared", "OOM kill", "Lag", gone, "Watched"];
-    super::head(h, "hosts sortable", &columns);
+    super::section::head(h, "hosts sortable", &columns);
     for part in view::parts(report, incident).iter().take(HOSTS) {
         row(h, report, part, times);
     }
-    super::foot(h);
-    super::rest(h, incident.hosts.len(), HOSTS, "hosts");
+    super::section::foot(h);
+    super::section::rest(h, incident.hosts.len(), HOSTS, "hosts");
 }
 
 fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
@@ -69,7 +69,7 @@ fn row(h: &mut Html, report: &Report, part: &Part<'_>, times: &Times) {
             h.text(&f.time.map_or(String::new(), |t| times.short(t)));
             let link = format!("#f-{}", f.id);
             h.raw("<small>").open("a", &[("href", &link)]);
-            h.text(&place(report, f, super::NAME).unwrap_or_default()).raw("</a>");
+            h.text(&place(report, f, super::section::NAME).unwrap_or_default()).raw("</a>");
             h.raw("</small>").leaf("small", &[], &part.probe().unwrap_or_default());
         }
         None => {
@@ -148,7 +148,7 @@ fn reasons(h: &mut Html, incident: &Incident) {
         }
         h.raw("</ul>\n");
     }
-    super::rest(h, all.count(), REASONED, "hosts with reasons");
+    super::section::rest(h, all.count(), REASONED, "hosts with reasons");
     if !shared.is_empty() {
         h.raw("<h3>All of them</h3><ul>");
         for reason in shared {
@@ -167,7 +167,7 @@ fn survivors(h: &mut Html, incident: &Incident) {
         h.raw("<li>").leaf("b", &[], &s.host).text(&format!(": {}", s.reason)).raw("</li>");
     }
     h.raw("</ul>\n");
-    super::rest(h, incident.survivors.len(), 100, "survivors");
+    super::section::rest(h, incident.survivors.len(), 100, "survivors");
 }
 
 fn odds(h: &mut Html, incident: &Incident) {

@@ -17,7 +17,7 @@ pub(super) fn oom_events(h: &mut Html, report: &Report, times: &Times) {
         return;
     }
     h.raw("<section><h2>OOM events outside incidents</h2>\n");
-    super::head(h, "sortable", &["Host", "Time", "Process", "Killed by", "total-vm", "Log"]);
+    super::section::head(h, "sortable", &["Host", "Time", "Process", "Killed by", "total-vm", "Log"]);
     for e in events.iter().take(ROWS) {
         h.raw("<tr>").leaf("td", &[], e.host.as_deref().unwrap_or("unknown"));
         let sure = e.uncertainty_seconds.unwrap_or(0.0);
@@ -28,8 +28,8 @@ pub(super) fn oom_events(h: &mut Html, report: &Report, times: &Times) {
         let line = |s: &crate::report::model::LogLine| format!("{}:{}", s.path, s.line.unwrap_or(0));
         h.leaf("td", &[], &e.sources.first().map_or("–".into(), line)).raw("</tr>\n");
     }
-    super::foot(h);
-    super::rest(h, events.len(), ROWS, "events");
+    super::section::foot(h);
+    super::section::rest(h, events.len(), ROWS, "events");
     h.raw("</section>\n");
 }
 
@@ -39,7 +39,11 @@ pub(super) fn listeners(h: &mut Html, report: &Report, times: &Times) {
         return;
     }
     h.raw("<section><h2>Listeners</h2>\n");
-    super::head(h, "sortable", &["Listener", "Speaks", "Validates", "Connections", "Gone at", "Known by", "Advice"]);
+    super::section::head(
+        h,
+        "sortable",
+        &["Listener", "Speaks", "Validates", "Connections", "Gone at", "Known by", "Advice"],
+    );
     for l in report.listeners.iter().take(ROWS) {
         h.raw("<tr><td class=\"name\">").leaf("b", &[], &endpoint(&l.address, Some(l.port)));
         h.leaf("small", &[], l.host.as_deref().unwrap_or_default()).raw("</td><td>");
@@ -57,8 +61,8 @@ pub(super) fn listeners(h: &mut Html, report: &Report, times: &Times) {
         h.leaf("td", &[], l.learned_from.as_deref().unwrap_or("–"));
         h.leaf("td", &[("class", "wide")], l.advice.as_deref().unwrap_or("–")).raw("</tr>\n");
     }
-    super::foot(h);
-    super::rest(h, report.listeners.len(), ROWS, "listeners");
+    super::section::foot(h);
+    super::section::rest(h, report.listeners.len(), ROWS, "listeners");
     h.raw("</section>\n");
 }
 
@@ -82,7 +86,7 @@ pub(super) fn scans(h: &mut Html, report: &Report, times: &Times) {
         return;
     }
     h.raw("<section><h2>Scans</h2>\n");
-    super::head(
+    super::section::head(
         h,
         "sortable",
         &["Source", "Tool", "From", "To", "Length", "Hosts", "Ports", "Connections", "Findings"],
@@ -103,8 +107,8 @@ pub(super) fn scans(h: &mut Html, report: &Report, times: &Times) {
         }
         h.raw("</tr>\n");
     }
-    super::foot(h);
-    super::rest(h, report.scans.len(), ROWS, "scans");
+    super::section::foot(h);
+    super::section::rest(h, report.scans.len(), ROWS, "scans");
     h.raw("</section>\n");
 }
 
@@ -165,7 +169,7 @@ pub(super) fn clocks(h: &mut Html, report: &Report) {
 /// Every input, and the totals.
 pub(super) fn inputs(h: &mut Html, report: &Report, times: &Times) {
     h.raw("<section><h2>Inputs</h2>\n");
-    super::head(h, "sortable", &["Path", "Kind", "Host", "Holds", "From", "To", "Remarks"]);
+    super::section::head(h, "sortable", &["Path", "Kind", "Host", "Holds", "From", "To", "Remarks"]);
     for input in report.inputs.iter().take(ROWS) {
         let capture = report.captures.iter().find(|c| c.path == input.path);
         h.raw("<tr>").leaf("td", &[("class", "path")], &input.path);
@@ -184,8 +188,8 @@ pub(super) fn inputs(h: &mut Html, report: &Report, times: &Times) {
         let class = if input.error.is_some() { "wide error" } else { "wide" };
         h.leaf("td", &[("class", class)], if remarks.is_empty() { "–" } else { &remarks }).raw("</tr>\n");
     }
-    super::foot(h);
-    super::rest(h, report.inputs.len(), ROWS, "inputs");
+    super::section::foot(h);
+    super::section::rest(h, report.inputs.len(), ROWS, "inputs");
     let t = &report.totals;
     let mut parts = view::totals(t);
     parts.extend(t.skipped.iter().take(20).map(|(reason, n)| format!("{} packets skipped: {reason}", grouped(*n))));

@@ -7,6 +7,7 @@ mod incident;
 mod inventory;
 mod liveness;
 mod markup;
+mod section;
 mod summary;
 mod timeline;
 mod track;
@@ -32,8 +33,6 @@ fn policy() -> String {
 
 /// Incidents that get pictures and tables; the others are named.
 const INCIDENTS: usize = 12;
-/// Columns of a file's name; the page wraps it.
-const NAME: usize = 200;
 
 /// Writes [`render`]'s text.
 ///
@@ -82,25 +81,4 @@ pub fn render(report: &Report) -> String {
     inventory::footer(&mut h, report);
     h.raw("<script>").raw(SCRIPT).raw("</script>\n</body>\n</html>\n");
     h.finish()
-}
-
-/// The head of a table; script makes its cells buttons that sort.
-fn head(h: &mut Html, class: &str, columns: &[&str]) {
-    h.raw("<div class=\"scroll\">").open("table", &[("class", class)]).raw("<thead><tr>");
-    for column in columns {
-        h.leaf("th", &[("scope", "col")], column);
-    }
-    h.raw("</tr></thead>\n<tbody>\n");
-}
-
-fn foot(h: &mut Html) {
-    h.raw("</tbody></table></div>\n");
-}
-
-/// Says what a long list leaves out.
-fn rest(h: &mut Html, all: usize, shown: usize, what: &str) {
-    if all > shown {
-        let more = crate::report::size::grouped((all - shown) as u64);
-        h.leaf("p", &[("class", "muted")], &format!("and {more} more {what}: --format csv or json has all of them"));
-    }
 }

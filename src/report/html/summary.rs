@@ -150,5 +150,5 @@ fn coverage(h: &mut Html, report: &Report, times: &Times) {
         h.raw("<li>").leaf("b", &[], &host.host).text(&format!(": {}", watched(host, times))).raw("</li>");
     }
     h.raw("</ul>\n");
-    super::rest(h, short.len(), 40, "hosts");
+    super::section::rest(h, short.len(), 40, "hosts");
 }
