@@ -3,6 +3,7 @@
 //! Data flows down this list of rooms and imports point up it; `docs/ARCHITECTURE.md` follows one
 //! packet through them.
 
+pub mod escape;
 pub(crate) mod names;
 pub(crate) mod net;
 pub(crate) mod size;

@@ -4,7 +4,7 @@
 #   tools/count-code.sh          the total, and a line for each room
 set -euo pipefail
 cd "$(dirname "$0")/.."
-git ls-files 'src/*.rs' | awk '!/(^|\/)tests?(\.rs$|\/)|_tests\.rs$|fixture\.rs$|trial\.rs$|test_support/' | while read -r file; do
+git ls-files 'src/*.rs' | awk '!/(^|\/)tests?(\.rs$|\/)|_tests\.rs$|fixture\.rs$|trial\.rs$|test_support|\/toy\//' | while read -r file; do
     [ -f "$file" ] || continue
     awk -v file="$file" '
         /^#\[cfg\(test\)\]/ { pending = 1; next }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::case::Alert;
-use crate::report::escape::clean;
+use crate::escape::clean;
 use crate::vocabulary::{Severity, severity_of};
 
 /// Columns of one field.

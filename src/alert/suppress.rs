@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use super::window::Window;
 use crate::case::{Delivered, Withheld};
+use crate::escape::clean;
 use crate::net::{Address, Network};
 use crate::protocol::rule;
-use crate::report::escape::clean;
 use crate::report::model::{Finding, Incident, Report};
 use crate::time::Timestamp;
 

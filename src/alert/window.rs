@@ -2,8 +2,8 @@
 
 use chrono::{Datelike, Timelike};
 
+use crate::escape::clean;
 use crate::oom::parse_instant;
-use crate::report::escape::clean;
 use crate::time::Timestamp;
 
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];

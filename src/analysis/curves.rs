@@ -4,9 +4,9 @@ use super::host_lists::whole;
 use super::inputs::{Source, host_of_file, plain_stem};
 use super::options::Options;
 use crate::curve::{self, Series};
+use crate::escape::clean;
 use crate::names::Names;
 use crate::oom;
-use crate::report::escape::clean;
 use crate::report::model::Input;
 use crate::vocabulary::InputKind;
 

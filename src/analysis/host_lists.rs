@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::inputs::{Shape, plain_stem};
 use crate::capture::{Limits, unpacked};
+use crate::escape::clean;
 use crate::hosts::{self, ListFormat};
 use crate::names::Names;
-use crate::report::escape::clean;
 use crate::report::model::Input;
 use crate::vocabulary::InputKind;
 

@@ -7,12 +7,12 @@ use super::inputs::Shape;
 use super::options::Options;
 use super::sets::Set;
 use crate::capture::Limits;
+use crate::escape::clean;
 use crate::names::Names;
 use crate::net::Endpoint;
 use crate::protocol::listener::Listener;
 use crate::protocol::nccl::Network;
 use crate::protocol::tcpstore::Dialect;
-use crate::report::escape::clean;
 use crate::stream::PortSet;
 use crate::vocabulary::Protocol;
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use super::from_store::{Stored, StoredCapture, StoredSet};
 use super::inputs::{Inputs, Refused};
 use crate::capture::Summary;
+use crate::escape::clean;
 use crate::names::{Names, short};
 use crate::net::Address;
-use crate::report::escape::clean;
 use crate::time::Timestamp;
 
 /// What machines say of themselves. An address that several have (a bridge of containers) is nobody's name; what the

@@ -6,6 +6,7 @@ use super::job_rows;
 use super::listener_rows::{described, group, listener, listener_id};
 use super::run::Material;
 use crate::capture::LinkType;
+use crate::escape::clean;
 use crate::finding::{self, Finding, community_id, hex};
 use crate::incident::coincidence::in_words;
 use crate::incident::{HostPart, Incident};
@@ -14,7 +15,6 @@ use crate::oom::{LogSummary, OomEvent, OomKind as Kind, TimeSource, WorkloadKind
 use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::{DISSECTORS, rule};
-use crate::report::escape::clean;
 use crate::report::model::{
     Capture, CgroupLimit, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage,
     Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut,

@@ -81,7 +81,7 @@ pub(super) fn folded(documents: &[&str], now: Timestamp) -> (BTreeSet<usize>, Ve
                 "first": times().min(), "last": times().max(),
             },
         });
-        alerts.push(Folded { id, document: crate::report::escape::json(document.to_string()) });
+        alerts.push(Folded { id, document: crate::escape::json(document.to_string()) });
     }
     (left_out, alerts)
 }

@@ -143,7 +143,7 @@ impl Case {
                 self.all("SELECT data FROM log_part WHERE log_id=?1 ORDER BY id", [row.id], |r| r.get(0))?;
             for part in parts {
                 if !unpack_lines(&part, MAX_LOG_PART, &mut lines) {
-                    let path = crate::report::escape::clean(row.path.as_bytes(), 400);
+                    let path = crate::escape::clean(row.path.as_bytes(), 400);
                     lost.push(format!("a part of the kept lines of {path} is damaged: what it held is lost"));
                 }
             }

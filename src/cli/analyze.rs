@@ -77,7 +77,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     a.selection.select(&mut options);
     let analysis = analyze(&options);
     if let Some(text) = analysis.unmatched.first().filter(|_| !analysis.stopped && !analysis.nothing_read) {
-        anyhow::bail!("{}", crate::report::escape::clean(text.as_bytes(), 200));
+        anyhow::bail!("{}", crate::escape::clean(text.as_bytes(), 200));
     }
     let facts = if a.output.is_evidence() && !analysis.stopped && options.filter.is_none() {
         evidence_of(&options, Some(&SiteFacts::of_options(&options).text()?))?

@@ -293,7 +293,7 @@ fn offload() -> Look {
     let mut names: Vec<String> =
         interfaces.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n != "lo").collect();
     names.sort();
-    let list = crate::report::escape::clean(names.join(", ").as_bytes(), 120);
+    let list = crate::escape::clean(names.join(", ").as_bytes(), 120);
     match names.len() {
         0 => Look::new("interfaces", State::Note, "none but lo", None),
         _ => Look::new("interfaces", State::Good, list, None),

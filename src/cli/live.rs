@@ -15,11 +15,11 @@ use super::output::complain;
 use super::site_facts::SiteFacts;
 use super::watch::{now, stop_flag};
 use crate::case::{Case, Delivered, Limits, Mode};
+use crate::escape::clean;
 use crate::live::{
     Budget, Confined, InterfaceReader, ListenOptions, Monitor, Ring, Tick, compile_check, confine, drop_privileges,
     filter_of, interfaces,
 };
-use crate::report::escape::clean;
 use crate::report::model::Report;
 use crate::vocabulary::Severity;
 use crate::watch::{Lock, withheld_counts};

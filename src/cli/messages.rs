@@ -6,9 +6,9 @@ use super::exit::Exit;
 use super::output::{Sink, complain};
 use super::select::{SelectArgs, Selected};
 use crate::analysis::walk;
+use crate::escape;
 use crate::flows::{Align, Columns, Item, KINDS, Keep, MessageLine, Messages, Tongue};
 use crate::protocol::tcpstore::Dialect;
-use crate::report::escape;
 use crate::stream::Direction;
 
 /// Arguments of `messages`.

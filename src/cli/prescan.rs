@@ -276,7 +276,7 @@ fn quoted(word: &str) -> String {
 
 /// What the fleet was made from, in words.
 fn source(a: &Args) -> String {
-    let clean = |text: &str| crate::report::escape::clean(text.as_bytes(), 100);
+    let clean = |text: &str| crate::escape::clean(text.as_bytes(), 100);
     let named = [("--pytorch", &a.pytorch), ("--nccl", &a.nccl), ("--node", &a.node)];
     let mut parts: Vec<String> = a.inventory.iter().map(|p| shown(p)).collect();
     parts.extend(named.iter().filter_map(|(flag, v)| Some(format!("{flag} {}", clean(v.as_deref()?)))));
@@ -343,7 +343,7 @@ the scanning machine), --capture FILE (a recorded scan), --payload HEX, --behavi
     let what = match &a.profile {
         Some(command) => format!(
             "Tried: {}, with the {count} TCP probes of {}",
-            crate::report::escape::clean(command.trim().as_bytes(), 300),
+            crate::escape::clean(command.trim().as_bytes(), 300),
             shown(&path)
         ),
         None => format!(

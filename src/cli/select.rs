@@ -73,7 +73,7 @@ impl SelectArgs {
         spool.rename(&mut known);
         for host in &self.host {
             if !selection.add_host(host, &known.names) {
-                let host = crate::report::escape::clean(host.as_bytes(), 80);
+                let host = crate::escape::clean(host.as_bytes(), 80);
                 anyhow::bail!("--host {host}: no address of that host is known (--hosts FILE names hosts)");
             }
         }

@@ -10,8 +10,8 @@ use super::exit::Exit;
 use super::output::{Sink, shown};
 use super::select::{SelectArgs, Selected};
 use crate::analysis::{Totals, walk};
+use crate::escape;
 use crate::flows::{Align, Columns, Files, FlowSummary, Follow, FollowFormat, Streams};
-use crate::report::escape;
 use crate::report::size::{grouped, span};
 use crate::stream::Direction;
 

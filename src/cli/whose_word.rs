@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::args;
 use super::site_facts::SiteFacts;
 use crate::analysis::OriginSettings;
+use crate::escape::clean;
 use crate::names::short;
-use crate::report::escape::clean;
 
 /// Ports that one origin may add to those that most have.
 const OWN_PORTS: usize = 64;

@@ -132,7 +132,7 @@ impl Protected {
         path: &Path,
         read_as: &dyn Fn(&Path) -> Option<&'static str>,
     ) -> Result<(), Overwrites> {
-        let shown = crate::report::escape::clean(path.to_string_lossy().as_bytes(), 400);
+        let shown = crate::escape::clean(path.to_string_lossy().as_bytes(), 400);
         let output = format!("{flag} {shown}");
         let refused = |what: String| Err(Overwrites { output: output.clone(), what });
         let place = place_of(path);
@@ -142,7 +142,7 @@ impl Protected {
         if fs::metadata(path).is_ok_and(|m| m.is_file()) {
             let own = identity(path);
             if let Some((_, input)) = self.files.iter().find(|(id, _)| Some(*id) == own) {
-                let input = crate::report::escape::clean(input.to_string_lossy().as_bytes(), 400);
+                let input = crate::escape::clean(input.to_string_lossy().as_bytes(), 400);
                 return refused(format!("an input, {input}"));
             }
             if let Some(what) = what_must_stay(path) {

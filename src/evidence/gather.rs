@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::facts::{Entry, FactSet, Kind, hosts_of, numbers_of};
 use crate::analysis::{OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, counters_of};
 use crate::capture::Summary;
+use crate::escape::clean;
 use crate::names::short;
 use crate::net::{Address, Endpoint};
-use crate::report::escape::clean;
 
 /// A part of a log, and a hosts list, unpack to at most this many bytes.
 const MAX_TEXT: u64 = 256 << 20;

@@ -75,7 +75,7 @@ impl<W: Write> Lines<'_, W> {
         let comma = if rest == "}" { "" } else { "," };
         self.count += 1;
         let line = format!("{{\"type\":\"{kind}\",\"origin\":{}{comma}{rest}", Value::from(self.origin));
-        writeln!(self.out, "{}", crate::report::escape::json(line))
+        writeln!(self.out, "{}", crate::escape::json(line))
     }
 
     fn flows(&mut self, flows: Option<(u64, Option<Timestamp>, Vec<u8>)>) -> io::Result<()> {

@@ -10,7 +10,7 @@ use super::facts::{Entry, FactSet, Kind, hosts_key, key_of};
 use super::line::{MAJOR, NAME};
 use super::prefix::{pass_over, peeled};
 use super::weight::{FLOW, allowed, is_oversize, of_fact, refusal};
-use crate::report::escape::clean;
+use crate::escape::clean;
 use crate::stream::FlowRecord;
 
 /// A line that is longer is no evidence: ours are a tenth of it.

@@ -118,7 +118,7 @@ pub struct Oversize {
 
 impl std::fmt::Display for Oversize {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let origin = crate::report::escape::clean(self.origin.as_bytes(), 64);
+        let origin = crate::escape::clean(self.origin.as_bytes(), 64);
         write!(f, "segment {} of evidence {origin} {}", self.segment, refusal(self.size))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::report::escape::columns;
+use crate::escape::columns;
 
 /// Rows that decide how wide columns are; later ones can only widen them.
 const SAMPLE: usize = 4096;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::analysis::{Closed, FlowVisitor, Knowledge};
-use crate::report::escape;
+use crate::escape;
 use crate::stream::{Chunk, Direction, Event, FlowRecord, GapCause, PacketRef};
 
 /// How the bytes of a flow are shown.

@@ -197,23 +197,23 @@ impl MessageLine {
             return tokens.key.clone();
         }
         let key = self.key.as_ref()?;
-        let mut text = crate::report::escape::clean(&key.bytes, columns);
+        let mut text = crate::escape::clean(&key.bytes, columns);
         if !key.is_whole() && !text.ends_with('…') {
-            text = crate::report::escape::clean(format!("{text}{}", "…").as_bytes(), columns);
+            text = crate::escape::clean(format!("{text}{}", "…").as_bytes(), columns);
         }
         Some(text)
     }
 
     /// What it says, made safe to show.
     pub fn detail_text(&self, columns: usize) -> Option<String> {
-        self.detail.as_ref().map(|d| crate::report::escape::clean(d.as_bytes(), columns))
+        self.detail.as_ref().map(|d| crate::escape::clean(d.as_bytes(), columns))
     }
 
     /// The value, made safe to show.
     pub fn value_text(&self, columns: usize) -> Option<String> {
         match &self.tokens {
             Some(tokens) => tokens.value.clone(),
-            None => self.value.as_ref().map(|v| crate::report::escape::clean(v, columns)),
+            None => self.value.as_ref().map(|v| crate::escape::clean(v, columns)),
         }
     }
 
@@ -341,7 +341,7 @@ impl Undecoded {
         let label = labels.get(self.capture as usize).map_or("?", String::as_str);
         format!(
             "{}  {}  {}  offset {}  {} bytes",
-            crate::report::escape::clean(label.as_bytes(), 200),
+            crate::escape::clean(label.as_bytes(), 200),
             self.flow(),
             self.direction,
             self.offset,

@@ -123,10 +123,10 @@ impl Scope {
                 self.on_loopback += 1;
                 continue;
             }
-            let role = crate::report::escape::clean(l["role"].as_str().unwrap_or("listener").as_bytes(), 24);
+            let role = crate::escape::clean(l["role"].as_str().unwrap_or("listener").as_bytes(), 24);
             let role = match protocol {
                 "tcpstore" | "nccl" => role,
-                protocol => crate::report::escape::clean(format!("{protocol} {role}").as_bytes(), 36),
+                protocol => crate::escape::clean(format!("{protocol} {role}").as_bytes(), 36),
             };
             let moves = chosen(port) || (protocol != "tcpstore" && port >= EPHEMERAL.0);
             let ephemeral = moves && !fixed.contains(&port);
@@ -178,7 +178,7 @@ impl Scope {
 /// A time without its fraction.
 fn whole_seconds(time: &str) -> String {
     let whole = time.split_once('.').map_or(time.to_owned(), |(whole, _)| format!("{whole}Z"));
-    crate::report::escape::clean(whole.as_bytes(), 40)
+    crate::escape::clean(whole.as_bytes(), 40)
 }
 
 /// Whether the kernel hands out this port by itself.

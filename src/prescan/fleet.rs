@@ -180,7 +180,7 @@ impl Fleet {
         for listener in listeners {
             let Some(port) = listener["port"].as_u64().and_then(|p| u16::try_from(p).ok()) else { continue };
             let endpoint = format!("{}:{port}", listener["address"].as_str().unwrap_or("?"));
-            let endpoint = crate::report::escape::clean(endpoint.as_bytes(), 60);
+            let endpoint = crate::escape::clean(endpoint.as_bytes(), 60);
             for kind in kinds(listener) {
                 let version = match kind {
                     Kind::Store(server) => server.release.to_string(),

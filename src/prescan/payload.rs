@@ -49,7 +49,7 @@ const FRESH: f64 = 10.0;
 fn growing(path: &Path, before: Option<u64>) -> Option<String> {
     let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let age = meta.modified().ok().and_then(|m| m.elapsed().ok()).map_or(f64::MAX, |age| age.as_secs_f64());
-    let name = crate::report::escape::clean(path.to_string_lossy().as_bytes(), 200);
+    let name = crate::escape::clean(path.to_string_lossy().as_bytes(), 200);
     let grew = before.is_some_and(|b| meta.len() != b);
     (grew || age < FRESH).then(|| {
         let why = if grew { "grew while it was read".to_owned() } else { format!("was written {age:.0} s ago") };
@@ -144,7 +144,7 @@ impl FlowVisitor for Payloads<'_> {
         }
         let stray = crate::protocol::stray::identify(&first, first.len() as u64);
         let label = self.known.labels.get(packet.capture as usize).filter(|_| self.known.labels.len() > 1);
-        let label = label.map_or(String::new(), |l| format!(" of {}", crate::report::escape::clean(l.as_bytes(), 60)));
+        let label = label.map_or(String::new(), |l| format!(" of {}", crate::escape::clean(l.as_bytes(), 60)));
         let what = stray.nmap_probe.unwrap_or(stray.protocol);
         let name = format!("{what} from {} (packet {}{label})", record.client().address, packet.number);
         self.cases.push(Case { name, act: Act::Segments(segments) });

@@ -294,7 +294,7 @@ impl Profile {
     }
 
     fn script(&mut self, which: &str) {
-        let which = crate::report::escape::clean(which.as_bytes(), 60);
+        let which = crate::escape::clean(which.as_bytes(), 60);
         self.untested.push(format!("nmap {which}"));
     }
 
@@ -303,7 +303,7 @@ impl Profile {
             Ok(ports) => Chosen::Ports(ports),
             // Names of services: which ports they are is nmap's affair; every port is the worst.
             Err(part) if part.chars().any(|c| c.is_ascii_alphabetic() || c == '*') => {
-                let part = crate::report::escape::clean(part.as_bytes(), 40);
+                let part = crate::escape::clean(part.as_bytes(), 40);
                 self.notes.push(format!("-p {part}: names of services are not looked up; every port was taken"));
                 Chosen::Ports(Ports::all())
             }

@@ -7,7 +7,7 @@ use super::row::Row;
 /// `PyTorch 1.9–2.1 store, poll`, `NCCL 2.16.2–2.26.2 bootstrap-root`.
 fn name(targets: &[&Target]) -> String {
     let (Some(first), Some(last)) = (targets.first(), targets.last()) else { return String::new() };
-    let clean = |v: &str| crate::report::escape::clean(v.as_bytes(), 24);
+    let clean = |v: &str| crate::escape::clean(v.as_bytes(), 24);
     let versions = if targets.len() == 1 {
         clean(&first.version)
     } else {

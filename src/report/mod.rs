@@ -4,7 +4,7 @@ pub mod carve;
 mod carve_flows;
 mod carve_redacted;
 pub mod csv;
-pub mod escape;
+pub use crate::escape;
 mod firewall;
 pub mod html;
 pub mod json;

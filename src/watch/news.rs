@@ -119,7 +119,7 @@ pub fn told(report: &Report, deliver_from: Option<Severity>) -> Vec<Delivered> {
 }
 
 fn document<T: Serialize>(kind: &str, body: &T) -> String {
-    crate::report::escape::json(serde_json::to_string(&NewsLine { kind, body }).unwrap_or_default())
+    crate::escape::json(serde_json::to_string(&NewsLine { kind, body }).unwrap_or_default())
 }
 
 /// Something that went wrong with the watching itself, as an alert.
@@ -149,7 +149,7 @@ pub(super) fn notice(
         rule,
         severity: Severity::Warning,
         time: now,
-        path: crate::report::escape::clean(shown.as_bytes(), 400),
+        path: crate::escape::clean(shown.as_bytes(), 400),
         explanation,
     };
     Delivered { document: document("notice", &body), id, kind: "notice", rank: 0, time: Some(now), deliver }

@@ -61,7 +61,7 @@ fn product(s: &Speech<'_>) -> String {
     });
     let metrics = s.client.starts_with(b"GET /metrics");
     match called {
-        Some(name) => crate::report::escape::clean(name.as_bytes(), SERVER),
+        Some(name) => crate::escape::clean(name.as_bytes(), SERVER),
         None if metrics => "HTTP metrics".to_string(),
         None => "HTTP".to_string(),
     }

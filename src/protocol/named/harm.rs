@@ -182,7 +182,7 @@ fn length(stray: &Stray<'_>, name: &str) -> Option<Finding> {
         record.client(),
         record.bytes[0],
         record.server(),
-        crate::report::size::readings(declared)
+        crate::size::readings(declared)
     );
     let mut f = stray.finding(TensorpipeRule::TensorpipeClaim.text(), explanation);
     f.evidence.push(match (record.rst[1].get(), record.server_closed()) {

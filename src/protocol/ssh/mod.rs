@@ -14,7 +14,7 @@ pub static SSH: Named = Named {
     begins: |s| any([s.client, s.server].into_iter().filter(|b| !b.is_empty()).map(|b| prefix(b, BANNER))),
     name: |s| {
         let line = s.server.split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
-        s.server.starts_with(BANNER).then(|| Name { role: None, product: crate::report::escape::clean(line, SHOWN) })
+        s.server.starts_with(BANNER).then(|| Name { role: None, product: crate::escape::clean(line, SHOWN) })
     },
     own: |client| prefix(client, BANNER) == Match::Yes,
     usual: Some(|port| matches!(port, 22 | 2222)),
