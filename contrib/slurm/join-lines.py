@@ -3,10 +3,22 @@
 
 A line without a label is passed on as it is. What a task left unfinished is passed on last. Counts go to standard error.
 """
+import json
 import re
 import sys
 
 PIECE = 1024
+
+
+def whole_line(text):
+    """Whether it is a line already: a piece may end where its line does."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 parts, joined, lines = {}, 0, 0
 for line in sys.stdin.buffer:
     label = re.match(rb"\s*(\d+): ?", line)
@@ -15,7 +27,7 @@ for line in sys.stdin.buffer:
         continue
     task, body = label.group(1), line[label.end():].rstrip(b"\n")
     whole = parts.pop(task, b"") + body
-    if len(body) >= PIECE:
+    if len(body) >= PIECE and not whole_line(whole):
         parts[task] = whole
         joined += 1
         continue
