@@ -57,7 +57,7 @@ impl Tally {
         if let Some(time) = record.time {
             let by = time.saturating_sub(self.before);
             // The first record has none before it.
-            self.step = if (by < -BACK || by > FORWARD) && self.before != 0 { by } else { 0 };
+            self.step = if !(-BACK..=FORWARD).contains(&by) && self.before != 0 { by } else { 0 };
             self.before = time;
             self.earliest = self.earliest.min(time);
             self.latest = self.latest.max(time);
