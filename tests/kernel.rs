@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Connections of each family.
 const CONNECTIONS: u32 = 2000;
-/// Of these, at most so many may lack bytes that the kernel delivered, and have bytes that it did not: a few in ten thousand
+/// Of these, at most so many may lack bytes that the kernel delivered, and have bytes that it did not: one or two in a thousand
 /// differ, all of them closed or refused in a way that the capture does not tell apart (docs/reassembly.md).
 const LACKING: u32 = 2;
 const SURPLUS: u32 = 10;
