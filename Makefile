@@ -121,7 +121,7 @@ deny:
 	@sh tools/deny.sh
 
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --no-deps --document-private-items
 
 install: build
 	sh tools/stage.sh $(BIN) "$(DESTDIR)" $(PREFIX)

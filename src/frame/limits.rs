@@ -5,7 +5,7 @@ use crate::time::NANOS;
 /// How deep encapsulations may nest.
 pub(super) const MAX_DEPTH: usize = 8;
 
-/// What hostile packets may make a [`Decoder`] keep.
+/// What hostile packets may make a `Decoder` keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Bytes held for fragments, what holds them included.

@@ -137,7 +137,7 @@ pub enum Fault {
     UnknownType(u32),
     /// Data, NET/IB or RAS with another magic than the constant one (a site may set `NCCL_SOCKET_MAGIC`).
     OtherMagic(u64),
-    /// A frame declares a size below zero, or above [`MAX_FRAME`](super::MAX_FRAME).
+    /// A frame declares a size below zero, or above `MAX_FRAME`.
     FrameSize(i32),
     /// A frame of size 0 where none may be: the first of a bootstrap connection.
     EmptyFrame,
@@ -183,7 +183,7 @@ pub enum Fault {
 pub enum Event {
     /// The twelve bytes that begin a connection since 2.16.2.
     Handshake {
-        /// As a number; [`magic_text`](super::magic_text) prints it as it stands on the wire.
+        /// As a number; `magic_text` prints it as it stands on the wire.
         magic: u64,
         /// The kind of listener wanted.
         kind: SocketType,

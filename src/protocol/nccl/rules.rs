@@ -7,7 +7,7 @@ const KEEP_OUT: &str = "Keep scanners and health checks off the training network
 exclusions); NCCL 2.30.7 and later tolerate most strays. RCCL speaks the same protocol under NCCL's release numbers and \
 takes over such fixes later (bad magic: rccl#2177, May 2026): there its build counts, not its number.";
 
-/// Every rule that [`judge`](super::judge()) names, in order of id.
+/// Every rule that `judge` names, in order of id.
 pub static RULES: &[Rule] = &[
     Rule {
         id: "nccl-accept-failed",
