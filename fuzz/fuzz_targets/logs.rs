@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rdzvscope::oom::{Options, Scanner, merge};
+use rdzvscope::api::oom::{Options, Scanner, merge};
 
 const OUTER: [&str; 8] =
     ["LINE", "gpu-017: LINE", "[gpu-017] out: LINE", "/var/log/kern.log:13:LINE", "> LINE", "==> gpu-017.log <==\nLINE", "=== gpu-017 ===\nLINE", "gpu-017:\n    LINE"];

@@ -148,8 +148,9 @@ fuzz_target!(|data: &[u8]| {
         .collect();
     let magic = data.get(1..9).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
     let id = UniqueId { magic, root: SERVER, grown_from: 0, versions: Versions::ALL };
-    let known = KnownId { id, packet: PacketRef::default(), time: Timestamp(0) };
+    let known = KnownId { id, packet: Some(PacketRef::default()) };
     let knowledge = Knowledge {
+        suspects: Default::default(),
         ids: if how & 64 == 0 { vec![known] } else { Vec::new() },
         ports: if how & 128 == 0 { [SERVER.port].into() } else { Default::default() },
     };
