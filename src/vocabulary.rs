@@ -70,6 +70,21 @@ words! {
 }
 
 words! {
+    /// How much of the bytes that a finding flags their receiver acknowledged.
+    Acknowledged {
+        /// All of them.
+        All = "all",
+        /// The first of them.
+        Part = "part",
+        /// None, though the capture holds what the receiver sent.
+        Nothing = "none",
+        /// The capture holds no packet of the receiver.
+        #[default]
+        Unknown = "unknown",
+    }
+}
+
+words! {
     /// What happened to a job at one moment, as its stores tell.
     JobEvent {
         /// Somebody joined.

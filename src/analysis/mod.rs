@@ -1,5 +1,6 @@
 //! The one loop that joins the rooms: captures and logs in, a report out.
 
+mod acknowledged;
 mod clocks;
 mod codec;
 mod curves;

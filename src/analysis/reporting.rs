@@ -7,7 +7,7 @@ use super::listener_rows::{described, group, listener, listener_id};
 use super::run::Material;
 use crate::capture::LinkType;
 use crate::escape::clean;
-use crate::finding::{self, Finding, community_id, hex};
+use crate::finding::{self, CaptureRule, Finding, community_id, hex};
 use crate::incident::coincidence::in_words;
 use crate::incident::{HostPart, Incident};
 use crate::net::{Address, Endpoint};
@@ -16,11 +16,12 @@ use crate::protocol::listener::KnownBy;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::{DISSECTORS, rule};
 use crate::report::model::{
-    Capture, CgroupLimit, Chance, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage,
+    Capture, CgroupLimit, Chance, ClockStep, Coverage, Declared, Effect, Finding as FindingOut, HostCoverage,
     Incident as IncidentOut, IncidentHost, IncidentSource, Input, Interface, LogLine, OomEvent as OomEventOut,
     OuterHeader, Report, Scan, ScanSource, Sender, Sighting, Stray, Survivor, Target, Tool, Totals, Workload,
 };
-use crate::stream::PacketRef;
+use crate::stream::{FlowRecord, PacketRef};
+use crate::time::Timestamp;
 use crate::vocabulary::{Cause, CoverageLevel, InputKind, OomKind, Outcome, WorkloadKind};
 
 /// Names of hosts, processes and files in a report are at most this wide.
@@ -120,6 +121,9 @@ pub(super) fn report(m: Material<'_>) -> Report {
     let mut inputs: Vec<Input> = report.captures.iter().map(capture_input).collect();
     inputs.append(&mut report.inputs);
     report.inputs = inputs;
+    let steps = report.captures.iter().flat_map(clock_steps).collect::<Vec<_>>();
+    report.findings.extend(steps);
+    report.findings.sort_by_key(|f| f.time);
     report.totals.unread = report.inputs.iter().filter(|i| i.error.is_some()).count() as u64;
     let lost = &report.totals;
     if lost.evicted_flows > 0 || lost.evicted_bytes > 0 {
@@ -129,6 +133,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
             lost.evicted_flows, lost.evicted_bytes
         ));
     }
+    report.notes.extend(left_out_of_streams(&m));
     if m.left_out > 0 {
         report.notes.push(format!("{} findings were left out (--max-findings)", m.left_out));
     }
@@ -174,7 +179,14 @@ fn captures(m: &Material<'_>) -> Vec<Capture> {
                 warnings: read.skipped.iter().map(|s| s.to_string()).collect(),
                 ..Capture::default()
             };
+            out.one_direction = set.is_some_and(|s| one_direction(&s.seen.records));
             if let Some(s) = &read.summary {
+                let step = |&(packet, time, by): &(u64, i64, i64)| ClockStep {
+                    packet,
+                    seconds: by as f64 / 1e9,
+                    time: Some(Timestamp(time)),
+                };
+                out.clock_steps = s.clock_steps.iter().map(step).collect();
                 out.format =
                     s.form.format.map(|f| s.form.compression.map_or_else(|| f.to_string(), |c| format!("{f}+{c}")));
                 out.link_types = s.link_types.iter().map(|l| link_name(*l)).collect();
@@ -197,6 +209,43 @@ fn captures(m: &Material<'_>) -> Vec<Capture> {
             out
         })
         .collect()
+}
+
+/// Findings of one capture that tell of steps of its clock.
+const STEPS: usize = 8;
+
+/// A finding for each step of a capture's clock, of the first few.
+fn clock_steps(c: &Capture) -> Vec<FindingOut> {
+    let rule = CaptureRule::ClockStep.text();
+    let one = |s: &ClockStep| {
+        let way = if s.seconds < 0.0 { "back" } else { "forward" };
+        let place = format!("{} {}", s.packet, s.seconds);
+        let first = c.first.map_or(0, |t| t.0).to_be_bytes();
+        FindingOut {
+            id: finding::short_hash([rule.id.as_bytes(), place.as_bytes(), &first]),
+            rule: rule.id.to_string(),
+            severity: rule.severity,
+            time: s.time,
+            capture: Some(c.path.clone()),
+            packet: Some(s.packet),
+            packets: vec![s.packet],
+            occurrences: 1,
+            explanation: format!(
+                "At packet {} the clock of the capture steps {way} by {:.3} s. Packets stay in the order of the file; times on both \
+                 sides of it are of two clocks.",
+                s.packet,
+                s.seconds.abs()
+            ),
+            remedy: Some(rule.remedy.to_string()),
+            ..FindingOut::default()
+        }
+    };
+    c.clock_steps.iter().take(STEPS).map(one).collect()
+}
+
+/// Whether packets of one direction only were captured: flows carry bytes, and none was seen both ways.
+fn one_direction(records: &[FlowRecord]) -> bool {
+    records.iter().any(|r| r.bytes != [0, 0]) && records.iter().all(|r| r.packets.contains(&0))
 }
 
 fn link_name(l: LinkType) -> String {
@@ -361,6 +410,7 @@ fn finding(m: &Material<'_>, f: &Finding, outer: &Outer<'_>) -> FindingOut {
         remedy: rule(remedied(m, f)).map(|r| r.remedy.to_string()),
         evidence: f.evidence.iter().map(|e| clean(e.as_bytes(), 400)).collect(),
         failed_at: f.failed,
+        acknowledged: f.acknowledged,
     }
 }
 
@@ -457,6 +507,11 @@ fn cgroup_limit(e: &OomEvent) -> Option<CgroupLimit> {
     Some(CgroupLimit { name: text(name), limit_bytes: e.limit_bytes })
 }
 
+/// The job of a batch scheduler that a killed process belonged to.
+fn batch_job(e: &OomEvent) -> Option<String> {
+    e.workload.as_ref().filter(|w| matches!(w.kind, Kindred::Slurm | Kindred::Job)).map(|w| text(&w.id))
+}
+
 fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
     IncidentOut {
         id: i.id.clone(),
@@ -484,6 +539,8 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
                     trigger_packet: trigger.and_then(|f| f.packet).map(|p| sighting(m, p)),
                     declared_bytes: trigger.and_then(|f| f.declared.as_ref()).and_then(|d| d.bytes),
                     cgroup: h.event.and_then(|e| m.events.get(e)).and_then(cgroup_limit),
+                    acknowledged: trigger.and_then(|f| f.acknowledged),
+                    job: h.event.and_then(|e| m.events.get(e)).and_then(batch_job),
                 }
             })
             .collect(),
@@ -522,6 +579,27 @@ fn round(seconds: f64) -> f64 {
     (seconds * 1e9).round() / 1e9
 }
 
+/// Flows that the note of bytes left out names.
+const NAMED_FLOWS: usize = 5;
+
+/// Names the flows to listeners of which captured bytes are in no stream.
+fn left_out_of_streams(m: &Material<'_>) -> Option<String> {
+    let listeners: BTreeSet<Endpoint> = m.listeners.iter().map(|l| l.endpoint).collect();
+    let mut all: Vec<String> = Vec::new();
+    for o in m.sets.iter().flat_map(|s| &s.seen.flows).filter(|o| listeners.contains(&o.server())) {
+        let ends = [(o.client(), o.server()), (o.server(), o.client())];
+        for (c, (from, to)) in o.counters.iter().zip(ends) {
+            all.extend(c.left_out().map(|left| format!("{from} > {to}: {left}")));
+        }
+    }
+    all.sort();
+    all.dedup();
+    let more = all.len().saturating_sub(NAMED_FLOWS);
+    all.truncate(NAMED_FLOWS);
+    let more = if more > 0 { format!("; and {more} more (streams lists them)") } else { String::new() };
+    (!all.is_empty()).then(|| format!("Captured bytes that no server or client read: {}{more}.", all.join("; ")))
+}
+
 fn totals(m: &Material<'_>) -> Totals {
     let mut t = Totals::default();
     for set in m.sets {
@@ -530,6 +608,13 @@ fn totals(m: &Material<'_>) -> Totals {
         t.flows += set.seen.records.len() as u64;
         t.gaps += set.seen.flows.iter().map(|f| f.gaps).sum::<u64>();
         t.overlap_conflicts += set.seen.flows.iter().map(|f| f.overlap_count).sum::<u64>();
+        for c in set.seen.flows.iter().flat_map(|f| &f.counters) {
+            t.out_of_window += c.out_of_window;
+            t.before_start += c.before_start;
+            t.given_up += c.given_up;
+            t.refused += c.refused;
+            t.urgent += c.urgent_bytes;
+        }
         t.evicted_flows += c.evicted_flows;
         t.evicted_bytes += c.evicted_bytes;
         t.bad_checksums += c.bad_checksums;

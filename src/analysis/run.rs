@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::prune::{self, Plan};
 use super::reading::{self, Reading};
 use super::sets::{Capture, ReadCapture, Set};
-use super::{clocks, logs, observe, reporting, scans};
+use super::{acknowledged, clocks, logs, observe, reporting, scans};
 use crate::finding::Finding;
 use crate::incident::{
     Claims, Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, swapped_logs, trigger_of,
@@ -164,6 +164,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     }
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
     scans::doubt_tools(&mut findings, &sets);
+    acknowledged::note(&mut findings, &sets);
     let mut scans = scans::scans(&sets, &findings, &connectors);
 
     let claims = kills::claims(&studied, &findings, &names);

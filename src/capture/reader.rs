@@ -70,6 +70,9 @@ impl Tally {
     fn warn_of_step(&self, number: u64, summary: &mut Summary) {
         let seconds = self.step.unsigned_abs() as f64 / 1e9;
         let way = if self.step < 0 { "back" } else { "forward" };
+        if summary.clock_steps.len() < Summary::MAX_TEXTS {
+            summary.clock_steps.push((number, self.before, self.step));
+        }
         summary.warn(format!(
             "packet {number}: its time is {seconds:.3} s {way} from that of the packet before: the clock was set, or the record is \
              damaged; packets stay in the order of the file, and times from there on are not those of the clock before"

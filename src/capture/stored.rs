@@ -29,6 +29,8 @@ struct Plain {
     number: u64,
     earliest: Option<i64>,
     latest: Option<i64>,
+    #[serde(default)]
+    clock_steps: Vec<(u64, i64, i64)>,
 }
 
 const COMPRESSIONS: [Compression; 5] =
@@ -64,6 +66,7 @@ impl Summary {
             number: self.number,
             earliest: self.earliest.map(|t| t.0),
             latest: self.latest.map(|t| t.0),
+            clock_steps: self.clock_steps.clone(),
         };
         serde_json::to_string(&plain).unwrap_or_default()
     }
@@ -109,6 +112,7 @@ impl Summary {
             number: p.number,
             earliest: p.earliest.map(Timestamp),
             latest: p.latest.map(Timestamp),
+            clock_steps: p.clock_steps,
         })
     }
 

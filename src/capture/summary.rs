@@ -115,6 +115,9 @@ pub struct Summary {
     pub warnings: Vec<String>,
     /// Warnings beyond those kept.
     pub warnings_left_out: u64,
+    /// Steps of the clock: the packet's number, its time, and by how many nanoseconds that is later than the time of the packet
+    /// before (negative: earlier). At most [`Summary::MAX_TEXTS`].
+    pub clock_steps: Vec<(u64, i64, i64)>,
     /// Names for addresses that the capture carries (pcapng name resolution blocks). Not sanitized.
     pub names: Vec<(Address, String)>,
     /// Comments on sections, interfaces and packets, in order; bounded in number and length. Not sanitized.

@@ -248,6 +248,9 @@ fn row(flow: &FlowSummary) -> (Vec<String>, Vec<String>) {
         line.push_str(&format!("  {duplicates} seen twice"));
     }
     below.push(line);
+    for (stream, way) in flow.streams.iter().zip(["to the server", "to the client"]) {
+        below.extend(stream.counters.left_out().map(|left| format!("not in the stream {way}: {left}")));
+    }
     (cells, below)
 }
 

@@ -38,3 +38,18 @@ macro_rules! rules {
     };
 }
 pub(crate) use rules;
+
+rules! {
+    /// The rules of captures themselves.
+    CaptureRule
+
+    ClockStep {
+        id: "clock-step",
+        severity: Severity::Notice,
+        title: "a capture whose clock was set while it ran",
+        meaning: "The time of a packet is earlier than that of the packet before by more than a second, or later by more than a day. \
+The clock of the capturing host was set, or the record is damaged. Packets stay in the order of the file; times on both \
+sides of the step are of two clocks, and lags across it mean nothing.",
+        remedy: "Give --since or --until to stay on one side of the step, and run a time service that slews (chrony) on the host.",
+    }
+}

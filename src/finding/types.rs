@@ -4,7 +4,7 @@ use super::rule::Rule;
 use crate::net::Endpoint;
 use crate::stream::PacketRef;
 use crate::time::Timestamp;
-use crate::vocabulary::{Outcome, Severity};
+use crate::vocabulary::{Acknowledged, Outcome, Severity};
 
 /// A message, stream or listener that a rule flags.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +49,8 @@ pub struct Finding {
     pub declared: Option<Declared>,
     /// How much of that was sent.
     pub delivered: Option<u64>,
+    /// How much of the flagged bytes the receiver acknowledged; `None` where no bytes are flagged.
+    pub acknowledged: Option<Acknowledged>,
     /// The capture holds nothing that the target sent on this connection, though the sender went on.
     pub one_direction: bool,
     /// How often the same thing happened.
@@ -98,6 +100,7 @@ impl Finding {
             alternate_bytes: None,
             declared: None,
             delivered: None,
+            acknowledged: None,
             one_direction: false,
             occurrences: 1,
             stray: None,

@@ -25,6 +25,11 @@ pub struct StreamDocument {
     retransmitted_bytes: u64,
     conflicts: u64,
     community_id: String,
+    out_of_window: u64,
+    before_start: u64,
+    given_up: u64,
+    refused: u64,
+    urgent: u64,
 }
 
 /// A stream and the file that holds its bytes.
@@ -94,6 +99,11 @@ impl FlowSummary {
             retransmitted_bytes: c.retransmitted_bytes,
             conflicts: c.conflicts,
             community_id: self.id_text(),
+            out_of_window: c.out_of_window,
+            before_start: c.before_start,
+            given_up: c.given_up,
+            refused: c.refused,
+            urgent: c.urgent_bytes,
         })
     }
 

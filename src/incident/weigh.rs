@@ -11,7 +11,7 @@ use crate::oom::{OomEvent, OomKind, TimeSource, ToldBy};
 use crate::protocol::listener::Death;
 use crate::size::{bytes, readings};
 use crate::time::Timestamp;
-use crate::vocabulary::{Outcome, Verdict};
+use crate::vocabulary::{Acknowledged, Outcome, Verdict};
 
 /// A silence shorter than this is none.
 const SILENT_SECONDS: f64 = 1.0;
@@ -57,6 +57,7 @@ pub(super) fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: 
     let pid = event.pid.map_or(String::new(), |p| format!(" (pid {p})"));
     let claim = claimed(t, f);
     s.say(format!("the kernel killed {process}{pid} {} the claim of {}", later(t), bytes(claim)));
+    delivery(&mut s, t, f);
     size(&mut s, event, t, claim);
     silence(e, &mut s, event, f);
     let ended = death_of(e, f);
@@ -104,6 +105,20 @@ fn later(t: &Trigger) -> String {
         u if u < 0.05 => format!("{} after", span(t.lag)),
         u if t.lag - u <= 0.0 => format!("at most {} after", span(((t.lag + u) * 100.0).ceil() / 100.0)),
         u => format!("{} (± {u:.1} s) after", span(t.lag)),
+    }
+}
+
+/// Whether the claim's bytes reached the server: its kernel acknowledged them, or its memory shows that they were read.
+fn delivery(s: &mut Scales, t: &Trigger, f: &Finding) {
+    let missing = match f.acknowledged {
+        None | Some(Acknowledged::All | Acknowledged::Part) => return,
+        Some(Acknowledged::Unknown) => "the captures hold no acknowledgement of the claim's bytes",
+        Some(Acknowledged::Nothing) => "nobody acknowledged the claim's bytes in the captures",
+    };
+    if t.fit == Fit::Fits && !f.one_direction {
+        s.say(format!("{missing}: that they were read is shown by total-vm"));
+    } else {
+        s.hold(format!("{missing}: at best probable"));
     }
 }
 

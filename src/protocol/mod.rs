@@ -27,7 +27,7 @@ mod zmq;
 
 use seam::{Dissector, Match, NamedPorts, Opening, ProtocolSet};
 
-use crate::finding::Rule;
+use crate::finding::{CaptureRule, Rule};
 use crate::vocabulary::Protocol;
 
 /// The protocols. An endpoint that several take for a listener of theirs is the first one's.
@@ -73,9 +73,9 @@ pub fn recognise(opening: &Opening<'_>) -> (ProtocolSet, ProtocolSet) {
     found
 }
 
-/// All rules, protocol by protocol.
+/// All rules, protocol by protocol, and those of captures.
 pub fn rules() -> impl Iterator<Item = Rule> {
-    DISSECTORS.iter().flat_map(|d| d.rules()).copied()
+    DISSECTORS.iter().flat_map(|d| d.rules()).chain(CaptureRule::ALL).copied()
 }
 
 /// The rule of that id, of whatever protocol.

@@ -127,6 +127,31 @@ pub struct StreamCounters {
 }
 
 impl StreamCounters {
+    /// Captured bytes that are not in the stream because its receiver did not take them, or reading gave them up, in words:
+    /// `11 bytes refused by the receiver, 3 out of its window`.
+    pub fn left_out(&self) -> Option<String> {
+        let parts = [
+            (self.refused, "refused by the receiver"),
+            (self.out_of_window, "out of its window"),
+            (self.before_start, "before the start"),
+            (self.given_up, "read no further"),
+            (self.urgent_bytes, "urgent, which the kernel takes out"),
+        ];
+        let mut text = String::new();
+        for (n, what) in parts.into_iter().filter(|p| p.0 > 0) {
+            let unit = match (text.is_empty(), n) {
+                (true, 1) => " byte",
+                (true, _) => " bytes",
+                _ => "",
+            };
+            let before = if text.is_empty() { "" } else { ", " };
+            text.push_str(&format!("{before}{n}{unit} {what}"));
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+impl StreamCounters {
     /// Bytes from the start of the stream to the last one known of. Exact once the stream is finished.
     pub fn span(&self) -> u64 {
         self.delivered.saturating_add(self.gap_bytes).saturating_add(self.cut_bytes).saturating_add(self.tail_missed)

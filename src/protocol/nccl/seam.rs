@@ -269,6 +269,7 @@ fn finding(c: &Conclusion) -> Finding {
         alternate_bytes: None,
         declared: None,
         delivered: None,
+        acknowledged: None,
         one_direction: false,
         occurrences: c.occurrences,
         stray: known.then(|| finding::Stray {

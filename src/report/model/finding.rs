@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, Severity};
+use super::{Acknowledged, Outcome, Severity};
 use crate::time::Timestamp;
 
 /// A message, stream or listener that a rule flags.
@@ -69,6 +69,9 @@ pub struct Finding {
     /// When what it led to was seen, where that is another time than that of the packet: a root's end, a failed split.
     #[serde(default)]
     pub failed_at: Option<Timestamp>,
+    /// How much of the flagged bytes the receiver acknowledged; `null` where no bytes are flagged.
+    #[serde(default)]
+    pub acknowledged: Option<Acknowledged>,
 }
 
 /// The same finding in another capture.

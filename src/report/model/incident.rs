@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, CoverageLevel, Finding, IncidentKind, OomKind, Scope, Sighting, Verdict, WorkloadKind};
+use super::{Acknowledged, Cause, CoverageLevel, Finding, IncidentKind, OomKind, Scope, Sighting, Verdict, WorkloadKind};
 use crate::time::Timestamp;
 
 /// One kill on one host, from however many logs.
@@ -154,6 +154,12 @@ pub struct IncidentHost {
     /// The memory cgroup whose limit was reached.
     #[serde(default)]
     pub cgroup: Option<CgroupLimit>,
+    /// How much of its trigger's bytes its kernel acknowledged.
+    #[serde(default)]
+    pub acknowledged: Option<Acknowledged>,
+    /// The batch job that the killed process belonged to, by its scheduler's number.
+    #[serde(default)]
+    pub job: Option<String>,
 }
 
 /// A memory cgroup, and the limit that was reached.

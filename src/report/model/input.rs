@@ -74,6 +74,23 @@ pub struct Capture {
     pub warnings: Vec<String>,
     /// Why reading stopped before its end.
     pub error: Option<String>,
+    /// Whether it holds every flow in one direction only.
+    #[serde(default)]
+    pub one_direction: bool,
+    /// Where the times of its packets step back, or forward by more than a day; the first few.
+    #[serde(default)]
+    pub clock_steps: Vec<ClockStep>,
+}
+
+/// A step of the clock inside a capture.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClockStep {
+    /// The first packet after it, counted from 1.
+    pub packet: u64,
+    /// From the time of the packet before to that of this one, in seconds; negative where the clock was set back.
+    pub seconds: f64,
+    /// The time of that packet.
+    pub time: Option<Timestamp>,
 }
 
 /// One interface of a capture.
@@ -144,4 +161,19 @@ pub struct Totals {
     pub skipped: BTreeMap<String, u64>,
     /// Inputs that were not read.
     pub unread: u64,
+    /// Bytes sent for places outside the receiver's window, which it did not take.
+    #[serde(default)]
+    pub out_of_window: u64,
+    /// Bytes sent for places before the start of a stream.
+    #[serde(default)]
+    pub before_start: u64,
+    /// Bytes read no further: the budget was used up, or they waited behind bytes that never came.
+    #[serde(default)]
+    pub given_up: u64,
+    /// Bytes that their receiver refused and never acknowledged: a bad checksum, no handshake, after the end, …
+    #[serde(default)]
+    pub refused: u64,
+    /// Bytes that the urgent pointer took out of their streams.
+    #[serde(default)]
+    pub urgent: u64,
 }

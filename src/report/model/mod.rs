@@ -12,14 +12,14 @@ mod input;
 mod listener;
 
 pub use crate::vocabulary::{
-    Cause, CoverageLevel, IncidentKind, InputKind, JobEvent, OomKind, Outcome, Protocol, Role, Scope, Severity,
+    Acknowledged, Cause, CoverageLevel, IncidentKind, InputKind, JobEvent, OomKind, Outcome, Protocol, Role, Scope, Severity,
     SignKind, Verdict, WorkloadKind,
 };
 pub use finding::{Declared, Effect, Finding, OuterHeader, Sender, Sighting, Stray, Target};
 pub use incident::{
     CgroupLimit, Chance, Incident, IncidentHost, IncidentSource, LogLine, OomEvent, Survivor, Workload,
 };
-pub use input::{Capture, Coverage, HostCoverage, Input, Interface, Tool, Totals};
+pub use input::{Capture, ClockStep, Coverage, HostCoverage, Input, Interface, Tool, Totals};
 pub use listener::{
     Clock, Communicator, Honours, Job, Listener, Moment, Participant, RankAddress, Scan, ScanSource, SignOfLife,
 };

@@ -10,7 +10,7 @@ use crate::protocol::tcpstore::server::{self, Field, Outcome as ModelOutcome, Po
 use crate::protocol::tcpstore::{self, Dialect, Facts, FieldPart, Operation, ValidateFault};
 use crate::stream::{Direction, PacketRef};
 use crate::time::Timestamp;
-use crate::vocabulary::{Outcome, Severity};
+use crate::vocabulary::{Acknowledged, Outcome, Severity};
 
 /// A close within this time of a claim is the kernel's refusal.
 const REFUSAL_SECONDS: f64 = 1.0;
@@ -64,6 +64,7 @@ fn spoofed(listener: &Listener, o: &FlowObservation) -> Option<Finding> {
         o.client().address
     );
     f.delivered = Some(0);
+    f.acknowledged = Some(Acknowledged::Nothing);
     Some(f)
 }
 
