@@ -13,6 +13,19 @@ pub struct Timestamp(pub i64);
 pub const NANOS: i64 = 1_000_000_000;
 
 impl Timestamp {
+    /// Its fraction of a second as printed after the seconds, with no more digits than an uncertainty of `seconds` allows, and
+    /// cut, not rounded: `.652174`, `.6`, or nothing.
+    pub fn fraction_within(self, seconds: f64) -> String {
+        let digits = match seconds.abs() {
+            s if s >= 1.0 || s.is_nan() => return String::new(),
+            s if s >= 0.1 => 1,
+            s if s >= 0.0005 => 3,
+            _ => 6,
+        };
+        let micros = self.0.rem_euclid(NANOS) / 1000;
+        format!(".{micros:06}").chars().take(1 + digits).collect()
+    }
+
     /// The earliest instant that can be said.
     pub const MIN: Timestamp = Timestamp(i64::MIN);
     /// The latest instant that can be said.

@@ -6,6 +6,7 @@ use super::clocks::Whose;
 use super::trigger::claimed;
 use super::{Evidence, HostPart, Incident};
 use crate::finding::Finding;
+use crate::oom::OomEvent;
 use crate::size::bytes;
 use crate::time::{NANOS, Timestamp};
 use crate::vocabulary::{CoverageLevel, Verdict};
@@ -146,12 +147,24 @@ fn readers(f: &Finding, effect: &crate::finding::Effect) -> String {
 /// When the first or the last of them failed, no finer than its clock.
 fn failure(e: &Evidence<'_>, i: &Incident, first: bool) -> String {
     let time = |h: &HostPart| match h.event.map(|v| &e.events[v]) {
-        Some(v) => Some((v.time, v.uncertainty_nanos)),
+        Some(v) => Some(killed(e, h, v)),
         None => h.died.map(|t| (t, 0)),
     };
     let times = i.hosts.iter().filter_map(time);
     let (at, within) = if first { times.min() } else { times.max() }.unwrap_or((i.start, 0));
-    if within >= NANOS / 2 && at.0 % NANOS == 0 { at.to_utc().format("%H:%M:%SZ").to_string() } else { clock(at) }
+    let whole = within >= NANOS / 2 && at.0 % NANOS == 0;
+    let fraction = at.fraction_within(if whole { 1.0 } else { within as f64 / 1e9 });
+    format!("{}{fraction}Z", at.to_utc().format("%H:%M:%S"))
+}
+
+/// The time of a kill and its uncertainty in nanoseconds: that of the log, or, where this is the finer, what trigger and lag say.
+fn killed(e: &Evidence<'_>, h: &HostPart, event: &OomEvent) -> (Timestamp, i64) {
+    let by_lag = h.trigger.as_ref().and_then(|t| {
+        let within = (t.lag_uncertainty * 1e9) as i64;
+        let finer = t.lag_uncertainty >= 0.05 && within < event.uncertainty_nanos;
+        finer.then_some((e.findings.get(t.finding)?.time.plus_nanos((t.lag * 1e9) as i64), within))
+    });
+    by_lag.unwrap_or((event.time, event.uncertainty_nanos))
 }
 
 fn what(f: &Finding) -> String {

@@ -91,13 +91,9 @@ impl Times {
     pub fn within(&self, time: Timestamp, seconds: f64) -> String {
         let at = self.zone.at(time);
         let date = if self.date == Some(at.date_naive()) { "" } else { "%Y-%m-%d " };
-        let digits = match seconds.abs() {
-            s if s >= 1.0 || s.is_nan() => "",
-            s if s >= 0.1 => "%.3f",
-            _ => "%.6f",
-        };
         let zone = if self.zone == Zone::Utc { "Z" } else { "%:z" };
-        at.format(&format!("{date}%H:%M:%S{digits}{zone}")).to_string()
+        let fraction = time.fraction_within(seconds);
+        at.format(&format!("{date}%H:%M:%S{fraction}{zone}")).to_string()
     }
 }
 
@@ -148,7 +144,8 @@ mod tests {
         let time = Timestamp::new(1_795_951_210, 652_448_000);
         let times = Times { zone: Zone::Utc, date: Some(Zone::Utc.date(time)) };
         assert_eq!(times.short(time), "11:20:10.652448Z");
-        assert_eq!(times.within(time, 0.5), "11:20:10.652Z");
+        assert_eq!(times.within(time, 0.001), "11:20:10.652Z");
+        assert_eq!(times.within(time, 0.5), "11:20:10.6Z");
         assert_eq!(times.within(time, 1.0), "11:20:10Z");
         assert_eq!(times.short(Timestamp(0)), "1970-01-01 00:00:00.000000Z");
         let tokyo = Zone::Fixed(FixedOffset::east_opt(9 * 3600).unwrap());

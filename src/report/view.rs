@@ -65,17 +65,33 @@ impl Part<'_> {
     /// The time of its kill, with no more digits than are sure, or than an uncertainty of `least` seconds allows; `None`
     /// where no log tells of a kill.
     pub(super) fn killed_at(&self, times: &Times, least: f64) -> Option<String> {
-        self.event.map(|e| {
-            let sure = e.uncertainty_seconds.unwrap_or(0.0).max(least);
-            e.time.map_or("time unknown".to_string(), |t| times.within(t, sure))
-        })
+        self.event?;
+        let killed = self.killed().map(|(time, within)| times.within(time, within.max(least)));
+        Some(killed.unwrap_or("time unknown".to_string()))
+    }
+
+    /// The time of its kill and its uncertainty in seconds: that of the log, or, where this is the finer, what trigger and
+    /// lag say of it.
+    pub(super) fn killed(&self) -> Option<(Timestamp, f64)> {
+        let event = self.event?;
+        let (time, within) = (event.time?, event.uncertainty_seconds.unwrap_or(0.0));
+        let lag =
+            self.host.lag_seconds.zip(self.host.lag_uncertainty_seconds).filter(|(_, u)| (COARSE..within).contains(u));
+        let by_lag = self.trigger.and_then(|f| f.time).zip(lag);
+        Some(by_lag.map_or((time, within), |(t, (lag, u))| (t.plus_nanos((lag * 1e9) as i64), u)))
     }
 
     /// The time from trigger to kill, and its uncertainty where that is a millisecond or more.
     pub(super) fn lag(&self) -> Option<(String, Option<String>)> {
-        self.host.lag_seconds.map(|lag| (span(lag), self.host.lag_uncertainty_seconds.and_then(notable)))
+        let within = self.host.lag_uncertainty_seconds;
+        // No digit that the uncertainty swallows.
+        let text = |lag: f64| if lag < 1.0 && within >= Some(COARSE) { format!("{lag:.1} s") } else { span(lag) };
+        self.host.lag_seconds.map(|lag| (text(lag), within.and_then(notable)))
     }
 }
+
+/// An uncertainty from which on a lag is told as a range, in seconds.
+const COARSE: f64 = 0.05;
 
 /// An uncertainty that matters beside times of several seconds: a millisecond or more.
 pub(super) fn notable(seconds: f64) -> Option<String> {

@@ -147,7 +147,7 @@ fn axis(h: &mut Html, scale: &Scale, y: f64, times: &Times) {
     for tick in ticks {
         let x = n(scale.x(tick));
         h.shape("line", &[("class", "grid"), ("x1", &x), ("y1", &n(TOP)), ("x2", &x), ("y2", &n(y))], "");
-        let text = times.within(tick, if fine { 0.5 } else { 1.0 });
+        let text = times.within(tick, if fine { 0.001 } else { 1.0 });
         let text = text.trim_end_matches('Z');
         h.leaf("text", &[("class", "tick"), ("x", &x), ("y", &n(y + 16.0)), ("text-anchor", "middle")], text).line();
     }
@@ -220,7 +220,7 @@ fn draw_row(h: &mut Html, scale: &Scale, row: &Row, y: f64, times: &Times) {
     for (mark, shown) in [(trigger, true), (kill, apart)] {
         let Some(mark) = mark.filter(|_| shown) else { continue };
         let x = scale.x(mark.time).clamp(LEFT + 34.0, WIDTH - 34.0);
-        let text = times.within(mark.time, 0.5);
+        let text = times.within(mark.time, 0.001);
         h.leaf("text", &[("class", "when"), ("x", &n(x)), ("y", &n(middle + 28.0)), ("text-anchor", "middle")], &text);
     }
     h.line();

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Acknowledged, Cause, CoverageLevel, Finding, IncidentKind, OomKind, Scope, Sighting, Verdict, WorkloadKind};
+use super::{
+    Acknowledged, Cause, CoverageLevel, Finding, IncidentKind, OomKind, Scope, Sighting, Verdict, WorkloadKind,
+};
 use crate::time::Timestamp;
 
 /// One kill on one host, from however many logs.

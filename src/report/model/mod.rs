@@ -12,8 +12,8 @@ mod input;
 mod listener;
 
 pub use crate::vocabulary::{
-    Acknowledged, Cause, CoverageLevel, IncidentKind, InputKind, JobEvent, OomKind, Outcome, Protocol, Role, Scope, Severity,
-    SignKind, Verdict, WorkloadKind,
+    Acknowledged, Cause, CoverageLevel, IncidentKind, InputKind, JobEvent, OomKind, Outcome, Protocol, Role, Scope,
+    Severity, SignKind, Verdict, WorkloadKind,
 };
 pub use finding::{Declared, Effect, Finding, OuterHeader, Sender, Sighting, Stray, Target};
 pub use incident::{

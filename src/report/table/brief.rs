@@ -23,7 +23,7 @@ const HOSTS: usize = 10;
 const MOST: [usize; 6] = [10, 6, 4, 3, 2, 1];
 
 /// Times have no more digits than milliseconds: seconds of uncertainty that [`crate::report::size::Times::within`] takes.
-const MILLISECONDS: f64 = 0.1;
+const MILLISECONDS: f64 = 0.001;
 
 /// The report in [`LINES`] lines where it tells of at most ten hosts, every line at most `style.width` columns.
 pub fn brief(report: &Report, style: &Style) -> String {

@@ -108,7 +108,7 @@ fn compared(vm: u64, claim: u64) -> String {
 fn kill_cell(page: &Page, kind: IncidentKind, part: &Part<'_>) -> String {
     let mut lines: Vec<String> = part.killed_at(&page.times, 0.0).iter().map(|time| hard(time)).collect();
     if let Some(event) = part.event {
-        lines.extend(event.uncertainty_seconds.and_then(notable).map(|u| hard(&u)));
+        lines.extend(part.killed().and_then(|(_, within)| notable(within)).map(|u| hard(&u)));
         let process = event.process.as_deref().map(|p| clean(p.as_bytes(), 16));
         let pid = event.pid.map(|pid| format!("pid{}{pid}", super::page::HARD_SPACE));
         let who = [process, pid].into_iter().flatten().collect::<Vec<_>>().join(" ");
