@@ -144,6 +144,8 @@ struct Stream {
     closed: bool,
     /// The receiver sent a RST.
     rejected: bool,
+    /// It follows another connection of the same ports, and no SYN was seen: its bytes may still be strays of that one.
+    unopened: bool,
     /// How the sender ended it.
     ended: Option<Ended>,
     /// The sender's card fills checksums in.
@@ -164,7 +166,8 @@ impl Stream {
         // The SYN and an ACK came before: the connection stands, whichever of the two sides speaks first.
         let spoken = record.packets[0] > if to_server { 2 } else { 1 } || record.bytes[1] > 0;
         // Of a connection that the capture joined midway: its server spoke, and did not merely refuse.
-        let seen = isn.is_none() && record.packets[1] > 0 && record.rst[1].get().is_none();
+        let unopened = record.follows_without_syn();
+        let seen = isn.is_none() && record.packets[1] > 0 && record.rst[1].get().is_none() && !unopened;
         Stream {
             to_server,
             assembler,
@@ -187,6 +190,7 @@ impl Stream {
             sack: record.bits & FlowRecord::SACK != 0,
             closed: record.rst.iter().any(|t| t.get().is_some()),
             rejected: record.rst[1 - direction.index()].get().is_some(),
+            unopened: unopened && to_server,
             ended: None,
             offloads: record.bits & if to_server { FlowRecord::BAD_SYN } else { FlowRecord::BAD_SYN_ACK } != 0
                 && answered,
@@ -267,7 +271,8 @@ impl Stream {
         let Some(isn) = back.isn else {
             // The receiver sent no SYN that was seen. It did send one if it sent anything else; where it sent nothing,
             // the capture may hold one direction only.
-            return match (back.sent.is_some(), s.flags.rst()) {
+            let spoke = if self.unopened { self.acknowledged.is_some() } else { back.sent.is_some() };
+            return match (spoke, s.flags.rst()) {
                 (_, true) => Ruling::Reset,
                 (true, _) if s.flags.ack() => Ruling::Accept,
                 _ => Ruling::Doubt(Refusal::NotEstablished),
@@ -325,6 +330,12 @@ impl Stream {
 
     /// The receiver sent a segment with this acknowledgement and window.
     fn heard(&mut self, ack: u32, window: u32) {
+        let fits = |d: &Doubted| ack.wrapping_sub(d.seq) <= 1 << 22;
+        if self.unopened && self.acknowledged.is_none() && !self.doubted.iter().any(fits) {
+            // Of the connection before: it was not this one's bytes that the receiver answered.
+            self.rejected = true;
+            return;
+        }
         if self.acknowledged.is_none_or(|a| before(a, ack)) {
             self.acknowledged = Some(ack);
         }
@@ -568,6 +579,10 @@ impl Conversation {
                 // A host without the connection answers with the number that it was told to have sent.
                 let told = |d: &Doubted| d.ack == Some(s.seq);
                 back.rejected |= s.flags.rst() && !s.flags.ack() && back.doubted.iter().any(told);
+                // Whoever answers a second SYN with a RST gave the half-open connection up (`embryonic_reset`).
+                if direction == Direction::ToClient && s.flags.rst() && s.flags.ack() && !back.established {
+                    (back.closed, back.rejected) = (true, true);
+                }
             }
             Ruling::Doubt(reason) => {
                 if !stream.doubt(s, seq, time, packet, reason) {
@@ -575,7 +590,8 @@ impl Conversation {
                     keep(&mut self.refused, direction, s, time, packet, reason);
                 }
                 // Who goes on in spite of the silence has a peer, and the capture holds one direction.
-                if reason == Refusal::NotEstablished && stream.doubted.len() >= UNANSWERED && !stream.closed {
+                let silent = !stream.closed && !stream.rejected;
+                if reason == Refusal::NotEstablished && stream.doubted.len() >= UNANSWERED && silent {
                     stream.established = true;
                     stream.settle(true, &mut self.refused, direction, &mut |e| sink(direction, e));
                 }

@@ -252,6 +252,17 @@ impl FlowRecord {
         self.bits & (Self::CLIENT_ISN << i) != 0
     }
 
+    /// Whether it began without a SYN on the ports of a connection that was seen before.
+    pub(crate) fn follows_without_syn(&self) -> bool {
+        self.direction_known && self.bits & (Self::CLIENT_ISN | Self::CLIENT_ISN << 1) == 0
+    }
+
+    /// The SYN-ACK is as if it had not been.
+    pub(crate) fn forget_answer(&mut self) {
+        self.bits &= !(Self::CLIENT_ISN << 1);
+        (self.isns[1], self.server_window, self.syn_ack) = (0, 0, OptionalTime::NEVER);
+    }
+
     /// Notes an initial sequence number.
     pub(crate) fn set_isn(&mut self, i: usize, isn: u32) {
         self.bits |= Self::CLIENT_ISN << i;

@@ -203,6 +203,7 @@ impl FlowTable {
         hash: u64,
         src_is_low: bool,
     ) -> Found {
+        self.drop_challenger(flow, direction, segment);
         let successor = match self.successor(flow, direction, segment) {
             Successor::None => None,
             Successor::Challenger => self.challengers.remove(&flow).map(|mut challenger| {
@@ -242,6 +243,18 @@ impl FlowTable {
         }
         self.install(successor, hash);
         Found { fresh: true, ..self.observe(segment, time, packet) }
+    }
+
+    /// Forgets a SYN inside a connection when its server goes on with this connection: it did not take the SYN.
+    fn drop_challenger(&mut self, flow: u32, direction: Direction, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        let goes_on = |c: &FlowRecord| {
+            c.syn.get().is_some() && c.syn_ack.get().is_none() && segment.ack != c.isns[0].wrapping_add(1)
+        };
+        let speaks = direction == Direction::ToClient && flags.ack() && !flags.syn() && !flags.rst();
+        if speaks && self.challengers.get(&flow).is_some_and(|c| goes_on(c)) {
+            self.challengers.remove(&flow);
+        }
     }
 
     /// Whether a segment shows that its endpoints have begun another connection.
@@ -579,8 +592,15 @@ fn note_control(
         }
     }
     // Whether the receiver of a decoded flow takes a FIN or RST is known once it was reassembled.
-    if !matches!(record.state, FlowState::Tracked(_)) && takes(record, direction, segment) {
+    if matches!(record.state, FlowState::Tracked(_)) {
+        return direction;
+    }
+    let gives_up = direction == Direction::ToClient && flags.rst() && flags.ack() && record.syn_ack.get().is_some();
+    if takes(record, direction, segment) {
         note_close(record, direction, flags.fin(), flags.rst(), time, packet);
+    } else if gives_up && !record.close_packets[0].is_set() {
+        // The answer to a second SYN: the server has given the half-open connection up (`embryonic_reset`).
+        record.forget_answer();
     }
     direction
 }
