@@ -328,7 +328,7 @@ fn a_central_case_takes_segments_as_they_arrive() {
     );
     assert_eq!(command().args(["case", "check"]).arg(&case).output().unwrap().status.code(), Some(0));
 
-    let later = String::from_utf8(again).unwrap().replace("rdzvscope.evidence/1.0", "rdzvscope.evidence/2.0");
+    let later = String::from_utf8(again).unwrap().replace("rdzvscope.evidence/1.1", "rdzvscope.evidence/2.0");
     std::fs::write(arriving.join("later.jsonl"), &later).unwrap();
     let output = follow();
     let errors = String::from_utf8(output.stderr).unwrap();

@@ -98,41 +98,126 @@ fn whatever_is_missing_or_hangs_no_node_is_drained() {
     assert!(!p.join("ring/job-774").exists() && p.join("ring/node-a.pcap").exists());
 }
 
-#[test]
-fn pieces_of_srun_are_put_together() {
-    use std::io::Write;
-    let evidence = command()
-        .args(["analyze", "--format", "jsonl", "--exit-zero"])
-        .arg(root().join("testdata/incident-torch1.13/node-a.pcap"))
-        .output()
-        .unwrap()
-        .stdout;
-    let lines: Vec<&[u8]> = evidence.split(|b| *b == b'\n').filter(|l| !l.is_empty()).collect();
-    assert!(lines.iter().any(|l| l.len() > 2048 && l.len() % 1024 != 0));
-    // Two tasks say the same; their pieces of 1,024 bytes come in turn.
-    let mut mixed = Vec::new();
-    for line in &lines {
-        let pieces: Vec<&[u8]> = line.chunks(1024).collect();
-        for piece in pieces {
-            for task in [0, 13] {
-                mixed.extend_from_slice(format!("{task:2}: ").as_bytes());
-                mixed.extend_from_slice(piece);
-                mixed.push(b'\n');
+/// Lines of tasks as `srun -l` prints them: pieces of 1,024 bytes behind the task's number, in turn.
+fn mixed(tasks: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut pieces: Vec<Vec<(u32, &[u8])>> = Vec::new();
+    for (task, lines) in tasks {
+        let of_line = |l: &'_ [u8]| l.chunks(1024).map(<[u8]>::len).collect::<Vec<_>>();
+        let mut own = Vec::new();
+        for line in lines.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+            let mut rest = line;
+            for n in of_line(line) {
+                let (piece, more) = rest.split_at(n);
+                own.push((*task, piece));
+                rest = more;
             }
         }
+        pieces.push(own);
     }
-    let mut child = Command::new("python3")
-        .arg(root().join("contrib/slurm/join-lines.py"))
+    let longest = pieces.iter().map(Vec::len).max().unwrap();
+    let mut out = Vec::new();
+    for i in 0..longest {
+        for (task, piece) in pieces.iter().filter_map(|p| p.get(i)) {
+            out.extend_from_slice(format!("{task:2}: ").as_bytes());
+            out.extend_from_slice(piece);
+            out.push(b'\n');
+        }
+    }
+    out
+}
+
+fn merge(lines: &[u8]) -> (serde_json::Value, String) {
+    use std::io::Write;
+    let hosts = root().join("testdata/hosts");
+    let mut child = command()
+        .args(["merge", "-", "--format", "json", "--exit-zero", "--hosts"])
+        .arg(hosts)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let feeder = std::thread::spawn(move || input.write_all(&mixed).unwrap());
+    let (mut input, lines) = (child.stdin.take().unwrap(), lines.to_vec());
+    let feeder = std::thread::spawn(move || input.write_all(&lines).unwrap());
     let out = child.wait_with_output().unwrap();
     feeder.join().unwrap();
-    let joined: Vec<&[u8]> = out.stdout.split(|b| *b == b'\n').filter(|l| !l.is_empty()).collect();
-    assert_eq!(joined.len(), 2 * lines.len());
-    assert!(lines.iter().all(|l| joined.iter().filter(|j| j == &l).count() >= 2));
+    let mut report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    report.as_object_mut().unwrap().remove("arguments");
+    (report, String::from_utf8(out.stderr).unwrap())
+}
+
+#[test]
+fn pieces_of_srun_are_put_together() {
+    let evidence = |node: &str| {
+        let capture = root().join(format!("testdata/incident-torch1.13/{node}.pcap"));
+        let log = root().join(format!("testdata/incident-torch1.13/logs/{node}.dmesg-iso"));
+        let mut analyze = command();
+        analyze.args(["analyze", "--format", "jsonl", "--exit-zero"]).arg(capture).arg("--oom");
+        analyze.arg(log).output().unwrap().stdout
+    };
+    let (a, b) = (evidence("node-a"), evidence("node-b"));
+    let whole = merge(&[a.as_slice(), &b].concat());
+    let tasks = [(0, a), (13, b)];
+    let cut = mixed(&tasks);
+    assert!(cut.split(|b| *b == b'\n').any(|l| l.len() == 1024 + 4), "lines are cut");
+    assert_eq!(merge(&cut), whole);
+    let hosts = whole.0["incidents"][0]["hosts"].as_array().unwrap();
+    assert_eq!(hosts.len(), 2, "tasks are no hosts: {}", whole.0["incidents"]);
+    // Without its last piece a line is broken, and counted.
+    let line = cut.iter().rposition(|b| *b == b'{').unwrap();
+    let begun = [&cut[..], b" 7: ", &[b'{'; 1024], b"\n"].concat();
+    assert!(line > 0 && merge(&begun).1.contains("1 line of evidence is cut"), "{}", merge(&begun).1);
+}
+
+#[test]
+fn the_report_of_a_job_says_how_its_steps_ended_and_why() {
+    let place = TempDir::new().unwrap();
+    let p = place.path();
+    let sacct = "JobID|State|Start|End|NodeList\n\
+                 774|FAILED|2026-11-29T11:15:00Z|2026-11-29T11:30:00Z|node-[1-13],node-a,node-b,node-c\n\
+                 774.batch|FAILED|2026-11-29T11:15:00Z|2026-11-29T11:30:00Z|node-a\n\
+                 774.0|OUT_OF_MEMORY|2026-11-29T11:15:00Z|2026-11-29T11:30:00Z|node-[1-13],node-a,node-b,node-c\n";
+    std::fs::write(p.join("sacct.txt"), sacct).unwrap();
+    std::fs::write(p.join("other.txt"), sacct.replace("-29T11", "-28T11")).unwrap();
+    let incident = root().join("testdata/incident-torch1.13");
+    let captures = ["a", "b", "c"].map(|n| incident.join(format!("node-{n}.pcap")));
+    let case = p.join("case.db");
+    let mut watch = command();
+    watch
+        .arg("watch")
+        .args(&captures)
+        .args(["--once", "-q", "--case"])
+        .arg(&case)
+        .arg("--oom")
+        .arg(incident.join("logs"));
+    watch.arg("--hosts").arg(root().join("testdata/hosts")).args(["--boot", "node-a=2026-11-29T11:12:08Z"]);
+    assert!(watch.output().unwrap().status.code() < Some(2));
+    let notes = |job: &str, arguments: &[&str]| {
+        let mut command = command();
+        command.args(arguments).arg(&case).args(["--format", "json", "--exit-zero", "--job"]).arg(p.join(job));
+        let out = command.output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        (report["notes"][0].as_str().unwrap().to_string(), report["incidents"].as_array().unwrap().len())
+    };
+    let said = "job 774, step 0: OUT_OF_MEMORY on 3 of 16 nodes, caused by a scan from 192.0.2.250";
+    for arguments in [&["report"][..], &["merge"]] {
+        let (note, incidents) = notes("sacct.txt", arguments);
+        assert!(note.starts_with(said) && incidents == 1, "{note}");
+        let (note, incidents) = notes("other.txt", arguments);
+        assert_eq!(
+            (note.as_str(), incidents),
+            ("job 774, step 0: OUT_OF_MEMORY on 16 nodes: no kill on them is told of", 0)
+        );
+    }
+    let mut analyze = command();
+    analyze
+        .arg("analyze")
+        .args(&captures)
+        .arg("--oom")
+        .arg(incident.join("logs"))
+        .arg("--job")
+        .arg(p.join("sacct.txt"));
+    analyze.arg("--hosts").arg(root().join("testdata/hosts")).args(["--boot", "node-a=2026-11-29T11:12:08Z"]);
+    let out = String::from_utf8(analyze.output().unwrap().stdout).unwrap();
+    assert!(common::unwrapped(&out).contains(said), "{out}");
 }

@@ -65,6 +65,13 @@ def flow(pcap, at, client, server, parts, closes):
         put(client, server, sent, got + 1, 0x11)
 
 
+# Requests of a store's client, and the answers.
+HONEST = [
+    (b"\x03" + key(b"init/") + struct.pack("<q", 1), struct.pack("<q", 1)),
+    (b"\x00" + key(b"/k") + key(b"v") + b"\x02" + key(b"/k"), key(b"v")),
+]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("directory")
@@ -82,13 +89,9 @@ def main():
             out.write(f"{'.'.join(str(b) for b in address(h))} {name(h)}\n")
     taps = [Pcap(f"{a.directory}/tap-{i:05}.pcap") for i in range(a.captures)]
     tap = lambda h: taps[h % len(taps)]
-    honest = [
-        (b"\x03" + key(b"init/") + struct.pack("<q", 1), struct.pack("<q", 1)),
-        (b"\x00" + key(b"/k") + key(b"v") + b"\x02" + key(b"/k"), key(b"v")),
-    ]
     for h in range(a.hosts):
         store = (address(h), 29500)
-        flow(tap(h), START * 1_000_000 + h * 1000, (address((h + 1) % a.hosts), 40000), store, honest, False)
+        flow(tap(h), START * 1_000_000 + h * 1000, (address((h + 1) % a.hosts), 40000), store, HONEST, False)
     strays = max(0, a.findings - a.hosts)
     begin = (START + 60) * 1_000_000
     step = (DAY - 3600) * 1_000_000 // max(1, strays)

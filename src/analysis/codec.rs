@@ -3,12 +3,13 @@
 //! A batch is one blob: a layout version, then the segments one after the other, numbers little-endian, packed with
 //! zstd. Raw segments rather than what some version of a decoder made of them: a later version reads old ones anew.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 
 use super::scan::SetScan;
 use crate::frame::{Flags, OuterLayer, Segment};
 use crate::net::Endpoint;
-use crate::stream::{FlowRecord, PacketRef, Take, put_endpoint, put_packet};
+use crate::stream::{FlowRecord, Ordinary, PacketRef, Take, ordinary, put_endpoint, put_packet};
 use crate::time::Timestamp;
 
 /// The mark of a segment whose TCP header was kept.
@@ -169,6 +170,33 @@ fn unpacked(packed: &[u8], max: u64) -> std::io::Result<impl BufRead> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
     decoder.window_log_max(WINDOW_LOG)?;
     Ok(BufReader::new(decoder.take(max)))
+}
+
+/// Packs counts of ordinary connections.
+///
+/// # Errors
+/// Those of packing (memory).
+pub fn pack_ordinary(pairs: &[Ordinary]) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::compress(&ordinary::to_bytes(pairs), 12)
+}
+
+/// Unpacks them, at most `max` bytes; `None` where they are damaged or more.
+pub fn unpack_ordinary(packed: &[u8], max: u64) -> Option<Vec<Ordinary>> {
+    let mut whole = Vec::new();
+    let n = unpacked(packed, max + 1).ok()?.read_to_end(&mut whole).ok()?;
+    if n as u64 > max { None } else { ordinary::from_bytes(&whole) }
+}
+
+/// The listeners whose flows were decoded, by what was kept of them.
+pub fn decoded_listeners(segments: &[Vec<u8>]) -> BTreeSet<Endpoint> {
+    let mut servers = BTreeSet::new();
+    for blob in segments {
+        unpack(blob, &mut |s| {
+            servers.extend(s.opens.as_ref().map(FlowRecord::server));
+            true
+        });
+    }
+    servers
 }
 
 fn one(input: &mut impl Read) -> Option<KeptSegment> {

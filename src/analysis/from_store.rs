@@ -19,7 +19,7 @@ use super::{codec, host_lists, logs};
 use crate::capture::Summary;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
-use crate::stream::{FlowRecord, PacketRef, Take};
+use crate::stream::{FlowRecord, Ordinary, PacketRef, Take};
 use crate::time::Timestamp;
 
 /// A capture that was read, or partly.
@@ -46,8 +46,10 @@ pub struct StoredSet {
     pub label: Option<String>,
     /// Its captures in order of time.
     pub captures: Vec<StoredCapture>,
-    /// A record for every flow.
+    /// A record for every flow, but for the ordinary ones that are only counted.
     pub records: Vec<FlowRecord>,
+    /// The counts of these.
+    pub ordinary: Vec<Ordinary>,
     /// Segments of the flows that are decoded: packed batches, in the order in which they came.
     pub segments: Vec<Vec<u8>>,
     /// Listeners that became known late; all their segments are in `late`.
@@ -136,6 +138,22 @@ pub struct Stored {
     pub notes: Vec<String>,
     /// What is lost of it, in words: trouble, whatever else is said.
     pub lost: Vec<String>,
+}
+
+impl Stored {
+    /// Adds what others kept.
+    pub fn join(&mut self, other: Stored) {
+        self.sets.extend(other.sets);
+        self.logs.extend(other.logs);
+        self.hosts.extend(other.hosts);
+        self.damaged += other.damaged;
+        self.machines.extend(other.machines);
+        self.origins.extend(other.origins);
+        self.claimed_hosts.extend(other.claimed_hosts);
+        self.refused.extend(other.refused);
+        self.notes.extend(other.notes);
+        self.lost.extend(other.lost);
+    }
 }
 
 /// Conclusions from what was kept.
@@ -325,6 +343,7 @@ fn observations(
     scan.restore(records);
     let mut seen = scan.finish();
     seen.records.sort_by_key(|r| (r.first, r.first_packet));
+    seen.ordinary.clone_from(&set.ordinary);
     seen.counters = set.counters.clone();
     seen.skipped = set.skipped.clone();
     seen

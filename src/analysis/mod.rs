@@ -35,7 +35,7 @@ mod store_talk;
 mod survey;
 mod weight;
 
-pub use codec::{pack_lines, unpack_lines};
+pub use codec::{decoded_listeners, pack_lines, pack_ordinary, unpack_lines, unpack_ordinary};
 #[cfg(feature = "live")]
 pub use from_store::Concluded;
 pub use from_store::{

@@ -32,7 +32,8 @@ pub(super) fn named_ports(options: &Options) -> NamedPorts {
 }
 
 fn seen(sets: &[Set]) -> Seen<'_> {
-    Seen(sets.iter().map(|s| SeenSet { records: &s.seen.records, flows: &s.seen.flows }).collect())
+    let all = sets.iter().map(|s| &s.seen);
+    Seen(all.map(|s| SeenSet { records: &s.records, ordinary: &s.ordinary, flows: &s.flows }).collect())
 }
 
 /// Shows each protocol what it needs to know its listeners, and takes what it makes of them. An endpoint belongs to one
@@ -109,6 +110,10 @@ pub(super) fn missed(set: &Set, listeners: &Listeners) -> HashMap<Endpoint, Prot
     for (at, dissector) in DISSECTORS.iter().enumerate().filter(|(_, d)| d.reads_late()) {
         let Some(own) = listeners.get(at).filter(|own| !own.is_empty()) else { continue };
         let protocol = place(dissector.protocol());
+        for o in set.seen.ordinary.iter().filter(|o| o.spoken > 0 && own.contains(&o.server)) {
+            let slot = missed.entry(o.server).or_default();
+            *slot = slot.with(protocol);
+        }
         let flows = set.seen.flows.iter().filter(|f| own.contains(&f.server()) && f.read_by.contains(protocol));
         let read: HashSet<(Endpoint, Endpoint, u64)> =
             flows.map(|f| (f.client(), f.server(), f.record.first_packet.number)).collect();

@@ -605,7 +605,7 @@ fn totals(m: &Material<'_>) -> Totals {
     for set in m.sets {
         let c = &set.seen.counters;
         t.packets += c.packets;
-        t.flows += set.seen.records.len() as u64;
+        t.flows += set.seen.records.len() as u64 + set.seen.ordinary.iter().map(|o| o.count).sum::<u64>();
         t.gaps += set.seen.flows.iter().map(|f| f.gaps).sum::<u64>();
         t.overlap_conflicts += set.seen.flows.iter().map(|f| f.overlap_count).sum::<u64>();
         for c in set.seen.flows.iter().flat_map(|f| &f.counters) {

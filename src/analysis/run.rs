@@ -381,7 +381,11 @@ fn meant(options: &Options, names: &Names, e: &OomEvent) -> bool {
 /// Selections that nothing is of: most likely a name or a network mistyped. `hosts`: the keys of all hosts with kills.
 fn unmatched(options: &Options, names: &Names, sets: &[Set], hosts: &BTreeSet<String>) -> Vec<String> {
     let records = || sets.iter().flat_map(|s| &s.seen.records);
-    let ends = || records().flat_map(|r| [r.client().address, r.server().address]).chain(names.all_addresses());
+    let counted = || sets.iter().flat_map(|s| &s.seen.ordinary);
+    let ends = || {
+        let counted = counted().flat_map(|o| [o.client, o.server.address]);
+        records().flat_map(|r| [r.client().address, r.server().address]).chain(counted).chain(names.all_addresses())
+    };
     let mut none = Vec::new();
     for host in &options.only_hosts {
         let ip = host.parse::<std::net::IpAddr>().ok().map(Address::from);
@@ -394,7 +398,9 @@ fn unmatched(options: &Options, names: &Names, sets: &[Set], hosts: &BTreeSet<St
     }
     let net = |flag: &str, n: &dyn std::fmt::Display| format!("{flag} {n}: no address in the inputs lies in it");
     none.extend(options.nets.iter().filter(|n| !ends().any(|a| n.contains(a))).map(|n| net("--net", n)));
-    let sent = |n: &&crate::net::Network| records().any(|r| n.contains(r.client().address));
+    let sent = |n: &&crate::net::Network| {
+        records().any(|r| n.contains(r.client().address)) || counted().any(|o| n.contains(o.client))
+    };
     none.extend(options.sources.iter().filter(|n| !sent(n)).map(|n| net("--source", n)));
     none
 }
@@ -572,6 +578,10 @@ fn watched(
                 *sent |= r.packets[d.index()] > 0;
                 *received |= r.packets[d.reverse().index()] > 0;
             }
+        }
+        // Both sides sent packets on each.
+        for address in set.seen.ordinary.iter().flat_map(|o| [o.client, o.server.address]) {
+            addresses.insert(address, [true, true]);
         }
         for (address, [sent, received]) in addresses {
             let own = set.own == Some(address);

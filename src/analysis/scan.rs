@@ -8,7 +8,7 @@ use crate::frame::{Checksum, Decoder, Frame, Segment, glance, verify_checksum};
 use crate::net::{Address, Endpoint};
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::{NamedPorts, ProtocolSet};
-use crate::stream::{Activity, FlowRecord, FlowState, FlowTable, PacketRef, PortSet};
+use crate::stream::{Activity, FlowRecord, FlowState, FlowTable, Ordinary, PacketRef, PortSet};
 use crate::time::Timestamp;
 
 use super::flow_decoder::{Interest, Tracked};
@@ -57,6 +57,8 @@ pub struct ScanCounters {
 pub struct SetObservations {
     /// A record for every flow, in order of arrival.
     pub records: Vec<FlowRecord>,
+    /// Ordinary connections that no record is kept of.
+    pub ordinary: Vec<Ordinary>,
     /// The flows that were decoded.
     pub flows: Vec<FlowObservation>,
     /// Decoded flows that are like others in `flows`, by kind.
@@ -272,6 +274,7 @@ impl SetScan {
         }
         SetObservations {
             records,
+            ordinary: Vec::new(),
             folded: flows.folder.finish(),
             flows: flows.done,
             activity: flows.activity,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::sets::Set;
 use crate::finding::{Finding, short_hash};
 use crate::net::{Address, Endpoint};
-use crate::protocol::quiet::{Quiet, quiet};
-use crate::stream::{Direction, FlowRecord, PacketRef};
+use crate::stream::quiet::{Quiet, quiet};
+use crate::stream::{Direction, FlowRecord, Ordinary, PacketRef};
 use crate::time::Timestamp;
 
 /// Ports or hosts from which on somebody who connects without a byte is a scanner.
@@ -15,24 +15,34 @@ const MANY: u32 = 8;
 /// coming back as a health check would. Who listens itself is a node of the cluster, and none.
 pub(super) fn connectors(sets: &[Set]) -> BTreeSet<Address> {
     let records = || sets.iter().flat_map(|s| &s.seen.records);
+    let counted = || sets.iter().flat_map(|s| &s.seen.ordinary);
     let knocks = |r: &&FlowRecord| r.syn.get().is_some() && (quiet(r).is_some() || r.refused());
-    let mut counts: HashMap<Address, u32> = HashMap::new();
+    let mut counts: HashMap<Address, u64> = HashMap::new();
     for r in records().filter(knocks) {
         *counts.entry(r.client().address).or_default() += 1;
     }
-    counts.retain(|_, n| *n >= MANY);
+    for o in counted() {
+        *counts.entry(o.client).or_default() += o.knocks;
+    }
+    counts.retain(|_, n| *n >= u64::from(MANY));
     for r in records().filter(|r| r.accepted()) {
         counts.remove(&r.server().address);
     }
-    let mut places: BTreeMap<Address, BTreeMap<Endpoint, u32>> = BTreeMap::new();
+    for o in counted() {
+        counts.remove(&o.server.address);
+    }
+    let mut places: BTreeMap<Address, BTreeMap<Endpoint, u64>> = BTreeMap::new();
+    for o in counted().filter(|o| o.knocks > 0 && counts.contains_key(&o.client)) {
+        *places.entry(o.client).or_default().entry(o.server).or_default() += o.knocks;
+    }
     for r in records().filter(knocks).filter(|r| counts.contains_key(&r.client().address)) {
         *places.entry(r.client().address).or_default().entry(r.server()).or_default() += 1;
     }
-    let scans = |visited: &BTreeMap<Endpoint, u32>| {
+    let scans = |visited: &BTreeMap<Endpoint, u64>| {
         let distinct = |f: fn(&Endpoint) -> u128| visited.keys().map(f).collect::<BTreeSet<_>>().len() as u32;
         let ports = distinct(|e| u128::from(e.port));
-        let visits: u32 = visited.values().sum();
-        ports >= MANY || distinct(|e| e.address.0) >= MANY && visits < 3 * visited.len() as u32
+        let visits: u64 = visited.values().sum();
+        ports >= MANY || distinct(|e| e.address.0) >= MANY && visits < 3 * visited.len() as u64
     };
     places.into_iter().filter(|(_, visited)| scans(visited)).map(|(a, _)| a).collect()
 }
@@ -58,6 +68,9 @@ pub(super) fn probed(sets: &[Set], known: &BTreeSet<Endpoint>) -> Vec<String> {
     let mut places: BTreeMap<Endpoint, (Address, u32)> = counts.into_iter().map(|((e, a), n)| (e, (a, n))).collect();
     for r in records().filter(|r| r.bytes[1] > 0) {
         places.remove(&r.server());
+    }
+    for o in sets.iter().flat_map(|s| &s.seen.ordinary).filter(|o| o.spoken > 0) {
+        places.remove(&o.server);
     }
     let text = |(place, (source, n)): (&Endpoint, &(Address, u32))| {
         let port = place.port;
@@ -167,6 +180,13 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding], connectors: &BTreeSet<Ad
             (seen.0, seen.1) = (seen.0.min(r.first), seen.1.max(r.last));
         }
     }
+    // Ordinary connections of theirs, as the set that saw most of them counts them.
+    let mut ordinary: BTreeMap<Address, BTreeMap<Endpoint, Ordinary>> = BTreeMap::new();
+    for o in sets.iter().flat_map(|s| &s.seen.ordinary).filter(|o| by_source.contains_key(&o.client)) {
+        let there = ordinary.entry(o.client).or_default().entry(o.server).or_insert_with(|| o.clone());
+        there.count = there.count.max(o.count);
+        (there.first, there.last) = (there.first.min(o.first), there.last.max(o.last));
+    }
     let makers = makers(sets, |a| by_source.contains_key(&a));
     // Sources that finished a handshake.
     let mut finished: BTreeSet<Address> = BTreeSet::new();
@@ -175,20 +195,24 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding], connectors: &BTreeSet<Ad
             finished.insert(r.client().address);
         }
     }
+    finished.extend(ordinary.iter().filter(|(_, all)| all.values().any(|o| o.finished > 0)).map(|(a, _)| *a));
     by_source
         .into_iter()
         .filter_map(|(source, list)| {
             let flows = flows.get(&source)?;
+            let counted = || ordinary.get(&source).into_iter().flat_map(BTreeMap::values);
+            let connections = flows.len() as u64 + counted().map(|o| o.count).sum::<u64>();
+            let servers = || flows.keys().map(|k| k.1).chain(counted().map(|o| o.server));
             let probes = list.iter().any(|f| f.stray.as_ref().is_some_and(|s| s.probe.is_some()));
             let said = list.iter().filter_map(|f| f.stray.as_ref()).find_map(|s| s.tool);
             let tool = said.or_else(|| makers.get(&source).copied());
             let strays = list.iter().any(|f| f.stray.is_some());
-            let first = flows.values().map(|v| v.0).min()?;
+            let first = flows.values().map(|v| v.0).chain(counted().map(|o| o.first)).min()?;
             Some(Scan {
                 id: short_hash([b"scan".as_slice(), source.to_string().as_bytes(), &first.0.to_be_bytes()]),
                 source,
                 tool,
-                profile: match (flows.len(), probes, strays) {
+                profile: match (connections, probes, strays) {
                     (1, _, true) => "one connection",
                     (_, true, _) => "version scan",
                     (_, false, true) => "strays",
@@ -196,10 +220,10 @@ pub(super) fn scans(sets: &[Set], findings: &[Finding], connectors: &BTreeSet<Ad
                     (_, false, false) => "SYN scan",
                 },
                 first,
-                last: flows.values().map(|v| v.1).max()?,
-                hosts: flows.keys().map(|k| k.1.address).collect::<BTreeSet<_>>().len() as u64,
-                ports: flows.keys().map(|k| k.1.port).collect::<BTreeSet<_>>().len() as u64,
-                connections: flows.len() as u64,
+                last: flows.values().map(|v| v.1).chain(counted().map(|o| o.last)).max()?,
+                hosts: servers().map(|e| e.address).collect::<BTreeSet<_>>().len() as u64,
+                ports: servers().map(|e| e.port).collect::<BTreeSet<_>>().len() as u64,
+                connections,
                 findings: list.iter().map(|f| f.id.clone()).collect(),
             })
         })

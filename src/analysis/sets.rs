@@ -13,7 +13,7 @@ use crate::capture::{Limits, Packet, Reader, Summary};
 use crate::net::{Address, Endpoint};
 use crate::protocol::place;
 use crate::protocol::seam::ProtocolSet;
-use crate::stream::PacketRef;
+use crate::stream::{FlowRecord, PacketRef};
 use crate::time::Timestamp;
 use crate::vocabulary::Protocol;
 
@@ -120,6 +120,11 @@ impl Set {
         for r in self.seen.records.iter_mut().filter(|_| !folded.is_empty()) {
             r.folded |= folded.contains(&r.first_packet);
         }
+        // Those that were only counted come back.
+        let known: HashSet<PacketRef> = self.seen.records.iter().map(|r| r.first_packet).collect();
+        self.seen.ordinary.retain(|o| !listeners.contains_key(&o.server));
+        let missing = |r: &FlowRecord| listeners.contains_key(&r.server()) && !known.contains(&r.first_packet);
+        self.seen.records.extend(again.records.iter().filter(|r| missing(r)).cloned());
         self.seen.folded.retain(|(server, ..), _| !listeners.contains_key(server));
         self.seen.folded.extend(again.folded);
         self.seen.flows.retain(|f| !listeners.contains_key(&f.server()));
@@ -353,6 +358,13 @@ pub(super) fn own_address(seen: &SetObservations) -> Option<Address> {
         *count.entry(r.client().address).or_default() += packets;
         if r.server().address != r.client().address {
             *count.entry(r.server().address).or_default() += packets;
+        }
+    }
+    for o in &seen.ordinary {
+        total += o.packets;
+        *count.entry(o.client).or_default() += o.packets;
+        if o.server.address != o.client {
+            *count.entry(o.server.address).or_default() += o.packets;
         }
     }
     let frequent: Vec<Address> =

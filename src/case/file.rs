@@ -240,6 +240,11 @@ impl Case {
         move |source| CaseError::Sqlite { path: path.clone(), doing, source }
     }
 
+    /// An error of the system's, with what was tried.
+    pub fn io(&self, doing: &'static str, source: std::io::Error) -> CaseError {
+        CaseError::Io { path: self.path.clone(), doing, source }
+    }
+
     pub(super) fn pragma<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<T, CaseError> {
         self.db.pragma_query_value(None, name, |r| r.get(0)).map_err(self.failed("cannot read the case"))
     }

@@ -40,7 +40,7 @@ fn capture_row(r: &Row<'_>) -> rusqlite::Result<CaptureRow> {
     })
 }
 
-fn endpoint(text: &str) -> Option<Endpoint> {
+pub(super) fn endpoint(text: &str) -> Option<Endpoint> {
     let (address, port) = text.rsplit_once(':')?;
     Some(Endpoint::new(address.parse::<std::net::IpAddr>().ok()?.into(), port.parse().ok()?))
 }
@@ -120,6 +120,7 @@ impl Case {
                 .map(|c| StoredCapture { id: c.id, path: c.path.into(), summary: c.summary, error: c.error })
                 .collect(),
             records,
+            ordinary: Vec::new(),
             segments: blobs(0)?,
             promoted: promoted.iter().filter_map(|e| endpoint(e)).collect(),
             late: blobs(1)?,
@@ -134,6 +135,21 @@ impl Case {
     /// # Errors
     /// SQLite's, or that a value is none that was written.
     pub fn load(&self) -> Result<Stored, CaseError> {
+        let mut facts = self.evidence()?;
+        let oversize = if self.evidence_is_weighed()? { Vec::new() } else { facts.oversize() };
+        facts.remove(&oversize);
+        let mut stored = crate::evidence::gather(facts);
+        let fix = format!("rdzvscope case compact {} removes it", self.path.display());
+        stored.lost.extend(oversize.iter().map(|o| format!("{o} ({fix})")));
+        stored.join(self.load_own()?);
+        Ok(stored)
+    }
+
+    /// The same without evidence of others.
+    ///
+    /// # Errors
+    /// SQLite's, or that a value is none that was written.
+    pub fn load_own(&self) -> Result<Stored, CaseError> {
         let keys: Vec<i64> = self.all("SELECT id FROM capture_set ORDER BY id", [], |r| r.get(0))?;
         let sets = keys.into_iter().map(|k| self.load_set(k)).collect::<Result<Vec<_>, _>>()?;
         let (mut logs, mut lost) = (Vec::new(), Vec::new());
@@ -152,16 +168,6 @@ impl Case {
         let hosts = self.all("SELECT path, content FROM hosts ORDER BY path", [], |r| {
             Ok((PathBuf::from(r.get::<_, String>(0)?), r.get(1)?))
         })?;
-        let mut facts = self.evidence()?;
-        let oversize = if self.evidence_is_weighed()? { Vec::new() } else { facts.oversize() };
-        facts.remove(&oversize);
-        let mut stored = crate::evidence::gather(facts);
-        let fix = format!("rdzvscope case compact {} removes it", self.path.display());
-        stored.lost.extend(oversize.iter().map(|o| format!("{o} ({fix})")));
-        stored.lost.append(&mut lost);
-        stored.sets.extend(sets);
-        stored.logs.extend(logs);
-        stored.hosts.extend::<Vec<_>>(hosts);
-        Ok(stored)
+        Ok(Stored { sets, logs, hosts, lost, ..Stored::default() })
     }
 }

@@ -1,5 +1,6 @@
 //! Rows as evidence, and evidence as rows.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rusqlite::{OptionalExtension, Row, params};
@@ -7,9 +8,14 @@ use serde_json::{Map, Value, json};
 
 use super::error::CaseError;
 use super::file::{Case, set_meta};
+use super::load::endpoint;
 use super::write::{FRESH, int};
-use crate::analysis::record_of_row;
-use crate::evidence::{COUNTERS, Entry, FactSet, Kind, Oversize, contradiction, flow_key, hosts_key, key_of, pieces};
+use crate::analysis::{decoded_listeners, record_of_row};
+use crate::evidence::{
+    COUNTERS, Entry, FactSet, FlowFact, Kind, Oversize, contradiction, hosts_key, key_of, pieces, set_of,
+};
+use crate::net::Endpoint;
+use crate::stream::FlowRecord;
 use crate::time::Timestamp;
 
 /// Under which key a case keeps whether flow records are marked when they change.
@@ -103,14 +109,30 @@ impl Case {
     }
 
     /// What was not shipped yet, as the next segment; `None` when there is nothing. `grown`: flow records that only
-    /// count more packets than before, too.
+    /// count more packets than before, too. `waits`: whether a record stays for a later segment.
     ///
     /// # Errors
     /// SQLite's, or that a value is none that was written.
-    pub fn shipment(&self, grown: bool) -> Result<Option<Shipment>, CaseError> {
+    pub fn shipment(&self, grown: bool, waits: &dyn Fn(&FlowRecord) -> bool) -> Result<Option<Shipment>, CaseError> {
         let mut s = Shipment { segment: self.number(SEGMENT)? + 1, ..Shipment::default() };
-        self.rows(Which::Changed { grown }, &mut s)?;
+        self.rows(Which::Changed { grown }, waits, &mut s)?;
         Ok((!s.pile.is_empty()).then_some(s))
+    }
+
+    /// Adds the listeners whose flows were decoded, by the batches of segments behind `from`, and those that became known late.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn read_listeners(&self, spared: &mut BTreeSet<Endpoint>, from: &mut i64) -> Result<(), CaseError> {
+        self.until("SELECT id, data FROM segment WHERE id>?1 ORDER BY id", *from, |r| {
+            *from = r.get(0)?;
+            spared.extend(decoded_listeners(&[r.get(1)?]));
+            Ok(true)
+        })?;
+        self.each("SELECT DISTINCT endpoint FROM promoted", [], |r| {
+            spared.extend(endpoint(&r.get::<_, String>(0)?));
+            Ok(())
+        })
     }
 
     /// Notes that a shipment is where it belongs.
@@ -149,13 +171,13 @@ impl Case {
             s.pile.put(&origin, Kind::Segment, key_of(&[n]), entry);
         }
         s.segment += 1;
-        self.rows(Which::All, &mut s)?;
+        self.rows(Which::All, &|_| false, &mut s)?;
         s.pile.join(self.evidence()?);
         Ok(s.pile)
     }
 
     /// Adds rows to a shipment.
-    fn rows(&self, which: Which, s: &mut Shipment) -> Result<(), CaseError> {
+    fn rows(&self, which: Which, waits: &dyn Fn(&FlowRecord) -> bool, s: &mut Shipment) -> Result<(), CaseError> {
         let origin = self.origin()?;
         let changed = which != Which::All;
         let only = if changed { "WHERE unshipped<>0" } else { "" };
@@ -195,19 +217,23 @@ impl Case {
             Which::Changed { grown: true } => format!("WHERE unshipped IS NOT NULL LIMIT {FLOWS}"),
         };
         let flows = &mut s.flows;
+        let (mut kept, mut waiting) = (Vec::new(), 0);
         self.each(&format!("SELECT set_id, capture_id, packet, data FROM flow {only_flows}"), [], |r| {
-            let data: Vec<u8> = r.get(3)?;
+            let record = record_of_row(&r.get::<_, Vec<u8>>(3)?);
+            if record.as_ref().is_some_and(waits) {
+                waiting += 1;
+                return Ok(());
+            }
             if changed {
                 flows.push((r.get(0)?, r.get(1)?, r.get(2)?));
             }
             // One that is damaged is found by `case check`.
-            if let Some(record) = record_of_row(&data) {
-                let (key, rank) = flow_key(n(r, 0)?, &record);
-                put(Kind::Flow, key, rank, Some(record.last.0), data);
+            if let Some(record) = record {
+                kept.push((n(r, 0)?, FlowFact { segment, record }));
             }
             Ok(())
         })?;
-        s.more |= changed && flows.len() >= FLOWS as usize;
+        s.more |= changed && !flows.is_empty() && flows.len() + waiting >= FLOWS as usize;
         let from = |key| if changed { self.number(key).map(int) } else { Ok(0) };
         let mut load = Load::new(if changed { ROOM } else { usize::MAX });
         let sql = "SELECT id, set_id, capture_id, late, last, data FROM segment WHERE id>?1 ORDER BY id";
@@ -250,6 +276,7 @@ impl Case {
             }
             Ok(())
         })?;
+        kept.into_iter().for_each(|(set, fact)| s.pile.put_flow(&origin, set, fact));
         if !s.pile.is_empty() || !changed {
             let setup = self.meta("setup")?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
             let mut put = |kind, rank, body: Value| {
@@ -301,7 +328,7 @@ impl Case {
     /// # Errors
     /// SQLite's.
     pub fn evidence(&self) -> Result<FactSet, CaseError> {
-        self.evidence_of(&Kind::ALL)
+        self.evidence_of(None)
     }
 
     /// Whether all evidence was weighed when it was taken: earlier versions took whatever came.
@@ -329,17 +356,23 @@ impl Case {
         Ok(oversize)
     }
 
-    /// The same, of some kinds only.
+    /// Whose evidence was taken.
     ///
     /// # Errors
     /// SQLite's.
-    pub fn evidence_of(&self, kinds: &[Kind]) -> Result<FactSet, CaseError> {
+    pub fn evidence_origins(&self) -> Result<Vec<String>, CaseError> {
+        self.all("SELECT DISTINCT origin FROM evidence ORDER BY origin", [], |r| r.get(0))
+    }
+
+    /// The evidence of one origin, or of all.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn evidence_of(&self, origin: Option<&str>) -> Result<FactSet, CaseError> {
         let mut pile = FactSet::default();
-        let names: Vec<&str> = kinds.iter().map(|k| k.text()).collect();
-        let only = serde_json::to_string(&names).unwrap_or_default();
-        let sql = "SELECT origin, kind, key, rank, segment, last, data FROM evidence \
-                   WHERE kind IN (SELECT value FROM json_each(?1))";
-        self.each(sql, [only], |r| {
+        let only = if origin.is_some() { "WHERE origin=?1" } else { "WHERE ?1 IS NULL" };
+        let sql = format!("SELECT origin, kind, key, rank, segment, last, data FROM evidence {only}");
+        self.each(&sql, [origin], |r| {
             let number = |i: usize| r.get::<_, i64>(i).map(|n| u64::try_from(n).unwrap_or(0));
             let entry = Entry {
                 rank: number(3)?,
@@ -347,8 +380,13 @@ impl Case {
                 last: r.get::<_, Option<i64>>(5)?.map(Timestamp),
                 data: r.get(6)?,
             };
-            if let Some(kind) = Kind::of(&r.get::<_, String>(1)?) {
-                pile.entries.insert((r.get(0)?, kind, r.get(2)?), entry);
+            let (origin, key): (String, String) = (r.get(0)?, r.get(2)?);
+            match (Kind::of(&r.get::<_, String>(1)?), record_of_row(&entry.data), set_of(&key)) {
+                (Some(Kind::Flow), Some(record), Some(set)) => {
+                    pile.put_flow(&origin, set, FlowFact { segment: entry.segment, record });
+                }
+                (Some(kind), ..) => drop(pile.entries.insert((origin, kind, key), entry)),
+                (None, ..) => {}
             }
             Ok(())
         })?;
@@ -395,6 +433,9 @@ impl Case {
             };
             for ((origin, kind, key), e) in &pile.entries {
                 fresh += one(origin, *kind, key, e, &mut contradictions)?;
+            }
+            for (origin, key, e) in pile.flow_entries() {
+                fresh += one(origin, Kind::Flow, &key, &e, &mut contradictions)?;
             }
             for ((origin, kind, key), e) in &std::mem::take(&mut contradictions).entries {
                 fresh += one(origin, *kind, key, e, &mut contradictions)?;

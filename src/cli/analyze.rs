@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::args;
 use super::exit::Exit;
 use super::flags::{CaptureArgs, JoinArgs, SelectionArgs, StatusArgs};
+use super::job::JobArgs;
 use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
 use crate::analysis::{Named, Options, analyze};
@@ -56,6 +57,11 @@ pub(super) struct Args {
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
+    job: JobArgs,
+    /// Evidence of --format jsonl counts ordinary connections instead of listing them (docs/evidence.md)
+    #[arg(long, hide_short_help = true)]
+    lean: bool,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -75,12 +81,21 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         ..a.join.options(&setup, arguments)?
     };
     a.selection.select(&mut options);
-    let analysis = analyze(&options);
+    let standard = |p: &PathBuf| p.as_os_str() == "-";
+    anyhow::ensure!(
+        !(options.paths.iter().any(standard) && a.job.job.as_ref().is_some_and(standard)),
+        "standard input is a capture or accounting, not both: --job FILE was required"
+    );
+    let jobs = a.job.read(options.log_zone)?;
+    let mut analysis = analyze(&options);
+    if let Some(jobs) = jobs {
+        jobs.keep(&mut analysis.report);
+    }
     if let Some(text) = analysis.unmatched.first().filter(|_| !analysis.stopped && !analysis.nothing_read) {
         anyhow::bail!("{}", crate::escape::clean(text.as_bytes(), 200));
     }
     let facts = if a.output.is_evidence() && !analysis.stopped && options.filter.is_none() {
-        evidence_of(&options, Some(&SiteFacts::of_options(&options).text()?))?
+        evidence_of(&options, Some(&SiteFacts::of_options(&options).text()?), a.lean)?
     } else {
         FactSet::default()
     };

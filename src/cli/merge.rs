@@ -1,7 +1,7 @@
 //! `rdzvscope merge`: evidence of many hosts, joined.
 
 use std::ffi::OsString;
-use std::io::{BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,9 +15,8 @@ use super::site_facts::SiteFacts;
 use super::watch::{is_flagged, now, stop_flag};
 use super::whose_word::accepted;
 use crate::analysis::{OriginSettings, analyze_stored};
-use crate::capture::unpacked;
 use crate::case::{Case, Limits, Mode};
-use crate::evidence::{FactSet, LineReader, gather, list_segments};
+use crate::evidence::{FactSet, LineReader, join_files, list_segments, read_file};
 use crate::vocabulary::Severity;
 use crate::watch::{Central, Lock};
 
@@ -68,14 +67,28 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         return follow(a, &case, arguments);
     }
     anyhow::ensure!(!a.alerts.asked(), "alerts are of what arrives: --follow DIR and --case FILE were required");
+    let standard = |p: &PathBuf| p.as_os_str() == "-";
+    anyhow::ensure!(
+        !(a.evidence.iter().any(standard) && a.common.job.job.as_ref().is_some_and(standard)),
+        "standard input is evidence or accounting, not both: --job FILE was required"
+    );
     let mut all = Joined::default();
     for path in &a.evidence {
         all.take(path, true)?;
     }
+    // Evidence that is printed again is all of it; what is concluded from needs less.
+    let again = a.common.is_whole() && a.common.output.is_evidence();
+    if again {
+        for path in std::mem::take(&mut all.files) {
+            all.read(read_file(&path)?);
+        }
+    }
+    let facts = if again { all.pile.clone() } else { FactSet::default() };
+    let joined = join_files(&all.files, all.pile)?;
+    all.wrong.extend(joined.wrong);
+    all.remarks.extend(joined.remarks);
     all.wrong.iter().for_each(|w| complain(w));
-    let whole = !a.common.window.is_any();
-    let facts = if whole && a.common.output.is_evidence() { all.pile.clone() } else { FactSet::default() };
-    let mut stored = gather(all.pile);
+    let mut stored = joined.stored;
     a.common.add_hosts(&mut stored)?;
     let (claimed, unused) = accepted(&stored.origins);
     stored.notes.extend(unused);
@@ -85,14 +98,17 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     stored.notes.extend(all.wrong);
     stored.notes.extend(all.remarks);
     let mut analysis = analyze_stored(&options, stored).analysis;
-    a.common.window.keep(&mut analysis.report);
+    a.common.keep(&options, &mut analysis.report)?;
     a.common.finish(&analysis, &facts, trouble)
 }
 
 /// What was read so far.
 #[derive(Default)]
 struct Joined {
+    /// What came from cases and by standard input.
     pile: FactSet,
+    /// Files, which are read one origin after the other.
+    files: Vec<PathBuf>,
     wrong: Vec<String>,
     remarks: Vec<String>,
 }
@@ -101,7 +117,8 @@ impl Joined {
     /// Takes a case, a segment, a directory of these, or lines on standard input.
     fn take(&mut self, path: &Path, named: bool) -> anyhow::Result<()> {
         if path == Path::new("-") {
-            return self.lines(LineReader::new("standard input"), std::io::stdin().lock());
+            self.read(LineReader::new("standard input").read(&mut std::io::stdin().lock())?);
+            return Ok(());
         }
         let failed = |e: std::io::Error| anyhow::anyhow!("{}: cannot read: {e}", path.display());
         if path.is_dir() {
@@ -136,17 +153,14 @@ impl Joined {
             self.pile.join(facts);
             return Ok(());
         }
-        let size = std::fs::metadata(path).map_err(failed)?.len();
-        let input = BufReader::new(unpacked(path, &crate::capture::Limits::default()).map_err(failed)?);
-        self.lines(LineReader::new(&path.to_string_lossy()).of_size(size), input)
+        self.files.push(path.to_owned());
+        Ok(())
     }
 
-    fn lines(&mut self, reader: LineReader, mut input: impl std::io::BufRead) -> anyhow::Result<()> {
-        let reader = reader.read(&mut input)?;
+    fn read(&mut self, reader: LineReader) {
         self.pile.join(reader.facts);
         self.wrong.extend(reader.wrong);
         self.remarks.extend(reader.remarks);
-        Ok(())
     }
 }
 
@@ -179,6 +193,9 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
     let mut metrics = Metrics::begin(&alerting, &case)?;
     let limits = Limits { age: a.keep, size: a.case_max };
     let mut central = Central::new(case, a.follow.clone(), (alerting.alerts, alerting.on), limits);
+    if !a.once {
+        central.gather()?;
+    }
     let stop = stop_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
     let mut said = std::collections::BTreeSet::new();

@@ -14,6 +14,7 @@ mod flags;
 mod help;
 mod hint;
 mod inventory;
+mod job;
 #[cfg(feature = "live")]
 mod live;
 mod merge;

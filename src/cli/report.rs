@@ -7,11 +7,12 @@ use anyhow::Context;
 
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
+use super::job::JobArgs;
 use super::output::{OutputArgs, complain, shown};
 use super::site_facts::SiteFacts;
 use super::whose_word::accepted;
 use super::window::WindowArgs;
-use crate::analysis::{Analysis, Stored, analyze_stored};
+use crate::analysis::{Analysis, Options, Stored, analyze_stored};
 use crate::case::{Case, Mode};
 use crate::disk::{SMALL_FILE, read_small};
 use crate::evidence::FactSet;
@@ -52,6 +53,8 @@ pub(super) struct Common {
     #[command(flatten)]
     pub(super) window: WindowArgs,
     #[command(flatten)]
+    pub(super) job: JobArgs,
+    #[command(flatten)]
     pub(super) status: StatusArgs,
     #[command(flatten)]
     pub(super) join: JoinArgs,
@@ -70,11 +73,10 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     let options = a.common.join.options(&setup, arguments)?;
     a.common.add_hosts(&mut stored)?;
     let mut analysis = analyze_stored(&options, stored).analysis;
-    a.common.window.keep(&mut analysis.report);
+    a.common.keep(&options, &mut analysis.report)?;
     tell_of_withheld(std::slice::from_ref(&path), &mut analysis.report)?;
     earlier_nights(&case, &mut analysis.report)?;
-    let whole = !a.common.window.is_any();
-    let facts = if whole && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
+    let facts = if a.common.is_whole() && a.common.output.is_evidence() { case.pile()? } else { FactSet::default() };
     let exit = a.common.finish(&analysis, &facts, false)?;
     // A case is the only copy of what it holds: what is lost of it is no input that somebody can give again.
     Ok(if analysis.lost.is_empty() { exit } else { Exit::Trouble })
@@ -110,6 +112,20 @@ fn earlier_nights(case: &Case, report: &mut Report) -> anyhow::Result<()> {
 }
 
 impl Common {
+    /// Whether nothing narrows the report.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.window.is_any() && self.job.job.is_none()
+    }
+
+    /// Leaves out of the report what is not asked for.
+    pub(super) fn keep(&self, options: &Options, report: &mut Report) -> anyhow::Result<()> {
+        self.window.keep(report);
+        if let Some(jobs) = self.job.read(options.log_zone)? {
+            jobs.keep(report);
+        }
+        Ok(())
+    }
+
     /// Adds the lists that `--hosts` names.
     pub(super) fn add_hosts(&self, stored: &mut Stored) -> anyhow::Result<()> {
         for path in &self.join.clocks.hosts {

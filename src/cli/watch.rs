@@ -80,6 +80,9 @@ struct EvidenceArgs {
     /// How much lies there at most: the oldest go
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = args::size, requires = "evidence")]
     evidence_max: u64,
+    /// Evidence counts ordinary connections instead of listing them, and goes every three hours where nothing happens
+    #[arg(long, requires = "evidence", hide_short_help = true)]
+    lean: bool,
 }
 
 /// Runs it.
@@ -108,7 +111,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         oom: a.oom.into_iter().filter(|o| !named(o, "journal") && !named(o, "kmsg")).collect(),
         journal,
         kmsg,
-        evidence: a.evidence.evidence.map(|d| Segments::new(&d, a.evidence.evidence_max)),
+        evidence: a.evidence.evidence.map(|d| Segments::new(&d, a.evidence.evidence_max).lean(a.evidence.lean)),
         hosts: a.join.clocks.hosts.clone(),
         alerts: alerting.alerts,
         alert_on: alerting.on,

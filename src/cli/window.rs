@@ -23,12 +23,42 @@ pub(super) struct WindowArgs {
     host: Vec<String>,
 }
 
+/// A part of a report.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Window {
+    /// Nothing before it.
+    pub(super) since: Option<Timestamp>,
+    /// Nothing after it.
+    pub(super) until: Option<Timestamp>,
+    /// Of these hosts only, by name or address; of all if empty.
+    pub(super) host: Vec<String>,
+}
+
 impl WindowArgs {
     /// Whether a part is wanted only.
     pub(super) fn is_any(&self) -> bool {
         self.since.is_some() || self.until.is_some() || !self.host.is_empty()
     }
 
+    /// Leaves out the rest, and says so.
+    pub(super) fn keep(&self, report: &mut Report) {
+        if !self.is_any() {
+            return;
+        }
+        Window { since: self.since, until: self.until, host: self.host.clone() }.keep(report);
+        if let Some(since) = self.since {
+            report.notes.push(format!("what happened before {since} is left out (--since)"));
+        }
+        if let Some(until) = self.until {
+            report.notes.push(format!("what happened after {until} is left out (--until)"));
+        }
+        if !self.host.is_empty() {
+            report.notes.push("what concerns other hosts alone is left out (--host)".to_string());
+        }
+    }
+}
+
+impl Window {
     fn holds(&self, from: Option<Timestamp>, to: Option<Timestamp>) -> bool {
         self.since.is_none_or(|s| to.or(from).is_none_or(|t| t >= s))
             && self.until.is_none_or(|u| from.or(to).is_none_or(|t| t <= u))
@@ -42,9 +72,6 @@ impl WindowArgs {
 
     /// Leaves out the rest, but for what an incident that is told rests on: an incident is told whole or not at all.
     pub(super) fn keep(&self, report: &mut Report) {
-        if !self.is_any() {
-            return;
-        }
         report.incidents.retain(|i| {
             let hosts = || i.hosts.iter().any(|h| self.means(Some(&h.host), h.address.as_deref()));
             self.holds(i.start, i.end) && (self.host.is_empty() || hosts())
@@ -65,14 +92,5 @@ impl WindowArgs {
             s.findings.retain(|f| findings.contains(f.as_str()));
         }
         report.scans.retain(|s| self.holds(s.first, s.last) && (self.host.is_empty() || !s.findings.is_empty()));
-        if let Some(since) = self.since {
-            report.notes.push(format!("what happened before {since} is left out (--since)"));
-        }
-        if let Some(until) = self.until {
-            report.notes.push(format!("what happened after {until} is left out (--until)"));
-        }
-        if !self.host.is_empty() {
-            report.notes.push("what concerns other hosts alone is left out (--host)".to_string());
-        }
     }
 }

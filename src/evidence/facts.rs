@@ -1,10 +1,11 @@
 //! Facts under keys that stay, and how two piles of them become one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use crate::analysis::{flow_row, record_of_row};
-use crate::stream::FlowRecord;
+use crate::analysis::{decoded_listeners, flow_row, pack_ordinary};
+use crate::net::Endpoint;
+use crate::stream::{FlowRecord, ordinary};
 use crate::time::Timestamp;
 
 /// What a fact is of.
@@ -28,6 +29,8 @@ pub enum Kind {
     Capture,
     /// A flow record.
     Flow,
+    /// Packed counts of ordinary connections.
+    Ordinary,
     /// Packed TCP segments.
     Segments,
     /// A log.
@@ -38,7 +41,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Origin,
         Kind::Segment,
         Kind::SiteFacts,
@@ -48,6 +51,7 @@ impl Kind {
         Kind::Set,
         Kind::Capture,
         Kind::Flow,
+        Kind::Ordinary,
         Kind::Segments,
         Kind::Log,
         Kind::Lines,
@@ -65,6 +69,7 @@ impl Kind {
             Kind::Set => "set",
             Kind::Capture => "capture",
             Kind::Flow => "flows",
+            Kind::Ordinary => "ordinary",
             Kind::Segments => "segments",
             Kind::Log => "log",
             Kind::Lines => "lines",
@@ -83,6 +88,7 @@ impl Kind {
             Kind::Set => &["set"],
             Kind::Capture => &["set", "capture"],
             Kind::Flow => &["set", "capture", "packet"],
+            Kind::Ordinary => &["set", "batch", "part", "parts"],
             Kind::Segments => &["set", "batch", "capture", "late", "part", "parts"],
             Kind::Log => &["log"],
             Kind::Lines => &["log", "batch", "part", "parts"],
@@ -92,7 +98,7 @@ impl Kind {
 
     /// Whether its facts are bytes, not a JSON object.
     pub(super) fn is_bytes(self) -> bool {
-        matches!(self, Kind::Hosts | Kind::Flow | Kind::Segments | Kind::Lines)
+        matches!(self, Kind::Hosts | Kind::Flow | Kind::Ordinary | Kind::Segments | Kind::Lines)
     }
 }
 
@@ -118,16 +124,55 @@ pub(super) fn hosts_of(key: &str) -> Option<(&str, u64, u64, &str)> {
     Some((content, part, parts, words.next()?))
 }
 
+/// What lean evidence keeps of ordinary connections: none but the earliest and latest to listeners of the own host.
+pub const LEAN: (usize, usize) = (0, 0);
+
+/// A key of pieces without part and parts.
+pub(super) fn split_part(key: &str) -> &str {
+    let mut ends = key.rmatch_indices('/').map(|(at, _)| at);
+    ends.nth(1).and_then(|at| key.get(..at)).unwrap_or(key)
+}
+
+/// The listeners that became known late, of a set's fact.
+pub(super) fn promoted_of(data: &[u8]) -> Vec<Endpoint> {
+    let body: Option<serde_json::Value> = serde_json::from_slice(data).ok();
+    let names = body.as_ref().and_then(|b| b.get("promoted")?.as_array()).into_iter().flatten();
+    names.filter_map(|e| endpoint(e.as_str()?)).collect()
+}
+
+fn endpoint(text: &str) -> Option<Endpoint> {
+    let (address, port) = text.rsplit_once(':')?;
+    Some(Endpoint::new(address.parse::<std::net::IpAddr>().ok()?.into(), port.parse().ok()?))
+}
+
+/// The set that a key begins with.
+pub fn set_of(key: &str) -> Option<u64> {
+    u64::from_str_radix(key.split('/').next()?, 16).ok()
+}
+
 /// The numbers of a key.
 pub(super) fn numbers_of(key: &str) -> Option<Vec<u64>> {
     key.split('/').map(|n| u64::from_str_radix(n, 16).ok()).collect()
 }
 
-/// The key of a flow record, and its rank: the packets that it counts.
-pub fn flow_key(set: u64, record: &FlowRecord) -> (String, u64) {
-    let at = flow_row(record).0;
-    let packets = record.packets.iter().map(|p| u64::from(*p)).sum();
-    (key_of(&[set, u64::from(at.capture), at.number]), packets)
+/// Where a flow record stands: set, capture, first packet.
+pub type FlowPlace = (u64, u32, u64);
+
+/// A flow record, and the segment that brought it.
+#[derive(Clone, Debug)]
+pub struct FlowFact {
+    /// The segment.
+    pub segment: u64,
+    /// The record.
+    pub record: FlowRecord,
+}
+
+impl FlowFact {
+    /// As any fact; its rank is the packets that it counts.
+    pub fn entry(&self) -> Entry {
+        let rank = self.record.packets.iter().map(|p| u64::from(*p)).sum();
+        Entry { rank, segment: self.segment, last: Some(self.record.last), data: flow_row(&self.record).1 }
+    }
 }
 
 /// One fact.
@@ -174,8 +219,10 @@ pub fn contradiction(origin: &str, segments: [u64; 2]) -> (String, Entry) {
 /// Facts of any number of origins.
 #[derive(Clone, Debug, Default)]
 pub struct FactSet {
-    /// By origin, kind and key.
+    /// By origin, kind and key; no flow record among them, unless it is damaged.
     pub entries: BTreeMap<(String, Kind, String), Entry>,
+    /// Flow records by origin and place: a host's day has tens of thousands.
+    pub flows: BTreeMap<String, BTreeMap<FlowPlace, FlowFact>>,
 }
 
 impl FactSet {
@@ -199,11 +246,95 @@ impl FactSet {
         }
     }
 
-    /// Adds a flow record; its key and rank are in it.
-    pub fn put_flow(&mut self, origin: &str, set: u64, segment: u64, record: &FlowRecord) {
-        let (key, rank) = flow_key(set, record);
-        let entry = Entry { rank, segment, last: Some(record.last), data: flow_row(record).1 };
-        self.put(origin, Kind::Flow, key, entry);
+    /// Adds a flow record; its place and rank are in it.
+    pub fn put_flow(&mut self, origin: &str, set: u64, fact: FlowFact) {
+        let at = fact.record.first_packet;
+        if !self.flows.contains_key(origin) {
+            self.flows.insert(origin.to_string(), BTreeMap::new());
+        }
+        let Some(own) = self.flows.get_mut(origin) else { return };
+        match own.entry((set, at.capture, at.number)) {
+            std::collections::btree_map::Entry::Vacant(free) => {
+                free.insert(fact);
+            }
+            std::collections::btree_map::Entry::Occupied(mut there) => {
+                let (wins, contradicts) = fact.entry().settle(Kind::Flow, &there.get().entry());
+                let segments = [fact.segment, there.get().segment];
+                if wins {
+                    there.insert(fact);
+                }
+                if contradicts {
+                    let (key, entry) = contradiction(origin, segments);
+                    self.put(origin, Kind::Refused, key, entry);
+                }
+            }
+        }
+    }
+
+    /// All flow records as facts, with origin and key.
+    pub fn flow_entries(&self) -> impl Iterator<Item = (&str, String, Entry)> {
+        self.flows.iter().flat_map(|(origin, flows)| {
+            let key = |at: &FlowPlace| key_of(&[at.0, u64::from(at.1), at.2]);
+            flows.iter().map(move |(at, fact)| (origin.as_str(), key(at), fact.entry()))
+        })
+    }
+
+    /// All origins, in order.
+    pub fn origins(&self) -> BTreeSet<String> {
+        self.entries.keys().map(|(origin, ..)| origin).chain(self.flows.keys()).cloned().collect()
+    }
+
+    /// Lean evidence: ordinary connections to listeners that are not `spared`, that no protocol read and that did not become known
+    /// late, are counted in one fact of a set, where they are more than `most`; the earliest and latest to at most `listeners` of
+    /// them stay.
+    ///
+    /// # Errors
+    /// Those of packing (memory).
+    pub fn lean(&mut self, spared: &BTreeSet<Endpoint>, (most, listeners): (usize, usize)) -> std::io::Result<()> {
+        for (origin, flows) in std::mem::take(&mut self.flows) {
+            let segment = flows.values().map(|f| f.segment).max().unwrap_or(0);
+            let mut sets: BTreeMap<u64, Vec<FlowRecord>> = BTreeMap::new();
+            for ((set, ..), fact) in flows {
+                sets.entry(set).or_default().push(fact.record);
+            }
+            let spared: BTreeSet<Endpoint> = spared.iter().copied().chain(self.read_or_promoted(&origin)).collect();
+            for (set, records) in sets {
+                let (records, pairs) = ordinary::thin(records, &spared, most, listeners);
+                for record in records {
+                    self.put_flow(&origin, set, FlowFact { segment, record });
+                }
+                let (rank, last) = (pairs.iter().map(|p| p.count).sum(), pairs.iter().map(|p| p.last).max());
+                if rank > 0 {
+                    for (part, parts, piece) in super::pieces(&pack_ordinary(&pairs)?) {
+                        let entry = Entry { rank, segment, last, data: piece.to_vec() };
+                        self.put(&origin, Kind::Ordinary, key_of(&[set, segment, part, parts]), entry);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Listeners of an origin whose flows were decoded, and those that became known late.
+    fn read_or_promoted(&self, origin: &str) -> Vec<Endpoint> {
+        let own = |wanted: Kind| {
+            let from = (origin.to_string(), wanted, String::new());
+            self.entries.range(from..).take_while(move |((o, kind, _), _)| o == origin && *kind == wanted)
+        };
+        // Parts of one batch follow each other.
+        let mut blobs: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+        for ((.., key), entry) in own(Kind::Segments) {
+            blobs.entry(split_part(key)).or_default().extend_from_slice(&entry.data);
+        }
+        let blobs: Vec<Vec<u8>> = blobs.into_values().collect();
+        let promoted = own(Kind::Set).flat_map(|(_, entry)| promoted_of(&entry.data));
+        decoded_listeners(&blobs).into_iter().chain(promoted).collect()
+    }
+
+    /// Leaves an origin out.
+    pub(super) fn forget(&mut self, origin: &str) {
+        self.entries.retain(|(o, ..), _| o != origin);
+        self.flows.remove(origin);
     }
 
     /// Adds all of another.
@@ -211,32 +342,27 @@ impl FactSet {
         for ((origin, kind, key), entry) in other.entries {
             self.put(&origin, kind, key, entry);
         }
+        for (origin, flows) in other.flows {
+            flows.into_iter().for_each(|((set, ..), fact)| self.put_flow(&origin, set, fact));
+        }
     }
 
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Bytes of all facts.
-    pub fn bytes(&self) -> usize {
-        self.entries.values().map(|e| e.data.len()).sum()
+        self.entries.is_empty() && self.flows.is_empty()
     }
 
     /// Gives all facts an origin that says what they are: the same facts have the same one.
     pub fn named_by_content(self) -> FactSet {
-        let parts = self
-            .entries
-            .iter()
-            .flat_map(|((_, kind, key), entry)| [kind.text().as_bytes(), key.as_bytes(), entry.data.as_slice()]);
+        let flows: Vec<(String, Entry)> = self.flow_entries().map(|(_, key, entry)| (key, entry)).collect();
+        let all = self.entries.iter().map(|((_, kind, key), entry)| (*kind, key, entry));
+        let parts = all
+            .chain(flows.iter().map(|(key, entry)| (Kind::Flow, key, entry)))
+            .flat_map(|(kind, key, entry)| [kind.text().as_bytes(), key.as_bytes(), entry.data.as_slice()]);
         let origin = crate::finding::short_hash(parts);
         let entries = self.entries.into_iter().map(|((_, kind, key), e)| ((origin.clone(), kind, key), e)).collect();
-        FactSet { entries }
-    }
-
-    /// Whether the bytes of a flow's fact are a record.
-    pub(super) fn record(entry: &Entry) -> Option<FlowRecord> {
-        record_of_row(&entry.data)
+        let own: BTreeMap<FlowPlace, FlowFact> = self.flows.into_values().flatten().collect();
+        FactSet { entries, flows: if own.is_empty() { BTreeMap::new() } else { [(origin, own)].into() } }
     }
 }
 

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::facts::{Entry, FactSet, Kind, hosts_of, numbers_of};
-use crate::analysis::{OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, counters_of};
+use super::facts::{Entry, FactSet, FlowFact, FlowPlace, Kind, hosts_of, numbers_of, promoted_of};
+use crate::analysis::{
+    OriginSettings, Stored, StoredCapture, StoredLog, StoredSet, counters_of, decoded_listeners, unpack_ordinary,
+};
 use crate::capture::Summary;
 use crate::escape::clean;
 use crate::names::short;
-use crate::net::{Address, Endpoint};
+use crate::net::Address;
+use crate::stream::ordinary;
 
 /// A part of a log, and a hosts list, unpack to at most this many bytes.
 const MAX_TEXT: u64 = 256 << 20;
@@ -27,16 +30,30 @@ type Pieces = BTreeMap<u64, Vec<u8>>;
 
 /// Puts a pile together. Sets are numbered anew, in order of origin and number.
 pub fn gather(facts: FactSet) -> Stored {
+    let mut gathered = gather_part(facts);
+    settle(&mut gathered);
+    gathered
+}
+
+/// The same of a part of the evidence: all that is of some origins.
+pub(super) fn gather_part(facts: FactSet) -> Stored {
     let mut gathered = Stored::default();
+    let origins = facts.origins();
     let mut entries = facts.entries.into_iter().peekable();
-    while let Some(((origin, _, _), _)) = entries.peek() {
-        let origin = origin.clone();
+    let mut flows = facts.flows;
+    for origin in origins {
         let mut own: BTreeMap<Kind, Vec<(String, Entry)>> = BTreeMap::new();
         while let Some(((_, kind, key), entry)) = entries.next_if(|((o, _, _), _)| *o == origin) {
             own.entry(kind).or_default().push((key, entry));
         }
-        One { origin: &origin, own, out: &mut gathered }.gather();
+        let flows = flows.remove(&origin).unwrap_or_default();
+        One { origin: &origin, own, flows, out: &mut gathered }.gather();
     }
+    gathered
+}
+
+/// Numbers and orders what parts came to.
+pub fn settle(gathered: &mut Stored) {
     for (i, set) in gathered.sets.iter_mut().enumerate() {
         // No number that a set of a case has: its captures lie elsewhere, and cannot be read again.
         set.key = -1 - i as i64;
@@ -44,13 +61,13 @@ pub fn gather(facts: FactSet) -> Stored {
     gathered.origins.sort();
     gathered.claimed_hosts.sort();
     gathered.hosts.sort();
-    gathered
 }
 
 /// The facts of one origin.
 struct One<'a> {
     origin: &'a str,
     own: BTreeMap<Kind, Vec<(String, Entry)>>,
+    flows: BTreeMap<FlowPlace, FlowFact>,
     out: &'a mut Stored,
 }
 
@@ -163,8 +180,7 @@ impl One<'_> {
             set.counters = counters_of(&COUNTERS.iter().map(|n| count(n)).collect::<Vec<_>>());
             let skipped = body.get("skipped").and_then(Value::as_object).into_iter().flatten();
             set.skipped = skipped.filter_map(|(k, v)| Some((clean(k.as_bytes(), 100), v.as_u64()?))).collect();
-            let promoted = body.get("promoted").and_then(Value::as_array).into_iter().flatten();
-            set.promoted = promoted.filter_map(|e| endpoint(e.as_str()?)).collect();
+            set.promoted = promoted_of(&entry.data).into_iter().collect();
         }
         for (key, entry) in self.of(Kind::Capture) {
             let Some(&[number, id]) = numbers_of(key).as_deref() else { continue };
@@ -178,12 +194,9 @@ impl One<'_> {
                 error: text("error").map(str::to_string),
             });
         }
-        for (key, entry) in self.own.remove(&Kind::Flow).unwrap_or_default() {
-            let number = numbers_of(&key).and_then(|n| n.first().copied());
-            match (number, FactSet::record(&entry)) {
-                (Some(number), Some(record)) => sets.entry(number).or_default().records.push(record),
-                _ => damaged += 1,
-            }
+        damaged += self.of(Kind::Flow).count() as u64;
+        for ((number, ..), fact) in std::mem::take(&mut self.flows) {
+            sets.entry(number).or_default().records.push(fact.record);
         }
         let (blobs, torn) = self.blobs(Kind::Segments);
         for (numbers, blob) in blobs {
@@ -191,7 +204,22 @@ impl One<'_> {
             let set = sets.entry(number).or_default();
             if late == 0 { set.segments.push(blob) } else { set.late.push(blob) }
         }
+        let (counts, broken) = self.blobs(Kind::Ordinary);
+        damaged += broken;
+        for (numbers, blob) in counts {
+            let Some(set) = numbers.first().map(|n| sets.entry(*n).or_default()) else { continue };
+            match unpack_ordinary(&blob, MAX_TEXT) {
+                Some(pairs) => set.ordinary.extend(pairs),
+                None => damaged += 1,
+            }
+        }
         for set in sets.values_mut() {
+            let mut spared = decoded_listeners(&set.segments);
+            spared.extend(&set.promoted);
+            let records = std::mem::take(&mut set.records);
+            let (records, counted) = ordinary::thin(records, &spared, ordinary::MANY, ordinary::LISTENERS);
+            set.records = records;
+            set.ordinary = ordinary::join(std::mem::take(&mut set.ordinary).into_iter().chain(counted));
             set.host = host.map(str::to_string);
             set.label = label.map(str::to_string);
             set.captures.sort_by_key(|c| (c.summary.as_ref().and_then(Summary::first), c.id));
@@ -252,9 +280,4 @@ impl One<'_> {
 fn path_of((_, entry): (&str, &Entry)) -> Option<PathBuf> {
     let body: Map<String, Value> = serde_json::from_slice(&entry.data).ok()?;
     Some(PathBuf::from(body.get("path")?.as_str()?))
-}
-
-fn endpoint(text: &str) -> Option<Endpoint> {
-    let (address, port) = text.rsplit_once(':')?;
-    Some(Endpoint::new(address.parse::<std::net::IpAddr>().ok()?.into(), port.parse().ok()?))
 }

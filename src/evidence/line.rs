@@ -6,11 +6,12 @@ use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
 use super::facts::{Entry, FactSet, Kind, hosts_of, numbers_of};
+use crate::analysis::flow_row;
 use crate::time::Timestamp;
 
 /// Name and version of the format. Fields and kinds of lines may come with the number after the point; the number before
 /// it changes when an older reader would misunderstand.
-pub const SCHEMA: &str = "rdzvscope.evidence/1.0";
+pub const SCHEMA: &str = "rdzvscope.evidence/1.1";
 /// The name before the version.
 pub(super) const NAME: &str = "rdzvscope.evidence/";
 /// The major version that is read and written.
@@ -23,9 +24,7 @@ pub(super) const PIECE: usize = 64 << 10;
 /// # Errors
 /// Whatever `out` fails with.
 pub fn write_lines(pile: &FactSet, segment: u64, out: &mut impl Write) -> io::Result<()> {
-    let mut entries = pile.entries.iter().peekable();
-    while let Some(((origin, _, _), _)) = entries.peek() {
-        let origin = origin.clone();
+    for origin in pile.origins() {
         let mut writer = Lines { origin: &origin, out, count: 0 };
         let host = pile.entries.get(&(origin.clone(), Kind::Origin, String::new()));
         let host = host.and_then(|e| serde_json::from_slice::<Map<String, Value>>(&e.data).ok());
@@ -35,22 +34,20 @@ pub fn write_lines(pile: &FactSet, segment: u64, out: &mut impl Write) -> io::Re
         head.insert("host".into(), host.and_then(|h| h.get("host").cloned()).unwrap_or(Value::Null));
         head.insert("tool".into(), concat!("rdzvscope ", env!("CARGO_PKG_VERSION")).into());
         writer.line("evidence", head)?;
+        let from = (origin.clone(), Kind::Origin, String::new());
+        for ((_, kind, key), entry) in pile.entries.range(from..).take_while(|((o, ..), _)| *o == origin) {
+            writer.fact(*kind, key, entry)?;
+        }
         // Records of one set share lines: packed together they take a quarter of the room.
         let mut flows: Option<(u64, Option<Timestamp>, Vec<u8>)> = None;
-        while let Some(((_, kind, key), entry)) = entries.next_if(|((o, _, _), _)| *o == origin) {
-            let set = numbers_of(key).and_then(|n| n.first().copied());
-            if let (Kind::Flow, Some(set)) = (kind, set) {
-                let full = flows.as_ref().is_some_and(|(s, _, b)| *s != set || b.len() + entry.data.len() > PIECE);
-                if full {
-                    writer.flows(flows.take())?;
-                }
-                let (_, last, bytes) = flows.get_or_insert((set, None, Vec::new()));
-                *last = (*last).max(entry.last);
-                bytes.extend_from_slice(&entry.data);
-                continue;
+        for ((set, ..), fact) in pile.flows.get(&origin).into_iter().flatten() {
+            let data = flow_row(&fact.record).1;
+            if flows.as_ref().is_some_and(|(s, _, b)| s != set || b.len() + data.len() > PIECE) {
+                writer.flows(flows.take())?;
             }
-            writer.flows(flows.take())?;
-            writer.fact(*kind, key, entry)?;
+            let (_, last, bytes) = flows.get_or_insert((*set, None, Vec::new()));
+            *last = (*last).max(Some(fact.record.last));
+            bytes.extend_from_slice(&data);
         }
         writer.flows(flows.take())?;
         let mut end = Map::new();
@@ -108,6 +105,9 @@ impl<W: Write> Lines<'_, W> {
             body.insert("content".into(), content.into());
             body.insert("part".into(), part.into());
             body.insert("parts".into(), parts.into());
+        }
+        if kind == Kind::Ordinary {
+            body.insert("connections".into(), entry.rank.into());
         }
         if entry.last.is_some() {
             body.insert("last".into(), entry.last.map_or(Value::Null, |t| t.to_rfc3339().into()));

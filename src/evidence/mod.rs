@@ -7,15 +7,17 @@
 
 mod facts;
 mod gather;
+mod join;
 mod line;
 mod prefix;
 mod read;
 mod segment;
 mod weight;
 
-pub use facts::{Entry, FactSet, Kind, contradiction, flow_key, hosts_key, key_of};
+pub use facts::{Entry, FactSet, FlowFact, Kind, LEAN, contradiction, hosts_key, key_of, set_of};
 pub(crate) use gather::COUNTERS;
-pub use gather::gather;
+pub use gather::{gather, settle};
+pub use join::{join_files, read_file};
 pub(crate) use line::pieces;
 pub use line::write_lines;
 pub(crate) use read::rank_of_set;

@@ -19,6 +19,15 @@ pub(super) fn peeled(line: &[u8]) -> (Option<&str>, &[u8]) {
     }
 }
 
+/// The task that `srun -l` put in front of a line, and the line: ` 3: {…`. A task's number is no host.
+pub(super) fn labelled(line: &[u8]) -> Option<(u64, &[u8])> {
+    let line = line.trim_ascii_start();
+    let digits = line.iter().take_while(|b| b.is_ascii_digit()).count();
+    let body = line.get(digits..)?.strip_prefix(b": ").filter(|_| (1..=9).contains(&digits))?;
+    let number = std::str::from_utf8(line.get(..digits)?).ok()?.parse().ok()?;
+    Some((number, body))
+}
+
 /// Passes over the rest of a line.
 pub(super) fn pass_over(input: &mut impl BufRead) -> io::Result<()> {
     loop {
@@ -39,6 +48,15 @@ pub(super) fn pass_over(input: &mut impl BufRead) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_is_no_host() {
+        assert_eq!(labelled(b" 3: {\"x\":1}"), Some((3, &b"{\"x\":1}"[..])));
+        assert_eq!(labelled(b"12: "), Some((12, &b""[..])));
+        for other in [&b"2001:db8::1: {}"[..], b"192.0.2.1: {}", b"{\"a\":1}", b": {}", b"9999999999: x", b"n1: {}"] {
+            assert_eq!(labelled(other), None);
+        }
+    }
 
     #[test]
     fn a_host_in_front_of_a_line_is_peeled() {

@@ -6,9 +6,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
-use super::facts::{Entry, FactSet, Kind, hosts_key, key_of};
+use super::facts::{Entry, FactSet, FlowFact, Kind, hosts_key, key_of};
 use super::line::{MAJOR, NAME};
-use super::prefix::{pass_over, peeled};
+use super::prefix::{labelled, pass_over, peeled};
 use super::weight::{FLOW, allowed, is_oversize, of_fact, refusal};
 use crate::escape::clean;
 use crate::stream::FlowRecord;
@@ -78,6 +78,43 @@ pub struct LineReader {
     first_foreign: u64,
     damaged: u64,
     unknown: BTreeMap<String, u64>,
+    tasks: Tasks,
+    /// Lines that hold the beginning of a line of evidence and are none.
+    mixed: u64,
+}
+
+/// What `srun -l` makes of the lines of many tasks: pieces, each behind the number of its task, in any order.
+#[derive(Debug, Default)]
+struct Tasks {
+    begun: BTreeMap<u64, Vec<u8>>,
+    held: usize,
+    /// Lines whose end did not come, or that were too long.
+    broken: u64,
+}
+
+impl Tasks {
+    /// Bytes of a line that `srun` passes on at once.
+    const PIECE: usize = 1024;
+    /// Bytes that are held of all tasks' lines.
+    const MOST: usize = 64 << 20;
+
+    /// Adds a piece; the line, where it is its last one. A piece may end where its line does.
+    fn piece(&mut self, task: u64, piece: &[u8]) -> Option<Vec<u8>> {
+        let mut whole = self.begun.remove(&task).unwrap_or_default();
+        self.held -= whole.len();
+        whole.extend_from_slice(piece);
+        let ends = || whole.ends_with(b"}") && serde_json::from_slice::<serde::de::IgnoredAny>(&whole).is_ok();
+        if piece.len() < Tasks::PIECE || ends() {
+            return Some(whole);
+        }
+        if whole.len() as u64 > MAX_LINE || self.held + whole.len() > Tasks::MOST {
+            self.broken += 1;
+        } else {
+            self.held += whole.len();
+            self.begun.insert(task, whole);
+        }
+        None
+    }
 }
 
 impl LineReader {
@@ -111,19 +148,26 @@ impl LineReader {
                 self.foreign();
                 continue;
             }
-            self.line(&line)?;
+            match labelled(&line) {
+                Some((task, piece)) => {
+                    if let Some(whole) = self.tasks.piece(task, piece.strip_suffix(b"\n").unwrap_or(piece)) {
+                        self.line(&whole)?;
+                    }
+                }
+                None => self.line(&line)?,
+            }
             if self.size.is_some_and(|size| self.weight > allowed(size)) {
                 return Ok(self.refuse_all());
             }
         }
         self.close();
         match self.size {
-            Some(size) if is_oversize(&self.facts_of(None), size) => Ok(self.refuse_all()),
+            Some(size) if is_oversize(&self.facts_of(None), self.flows_of(None), size) => Ok(self.refuse_all()),
             Some(_) => Ok(self),
             None => {
                 let open: Vec<(String, u64)> = self.open.iter().map(|(o, open)| (o.clone(), open.bytes)).collect();
                 for (origin, bytes) in open {
-                    if is_oversize(&self.facts_of(Some(&origin)), bytes) {
+                    if is_oversize(&self.facts_of(Some(&origin)), self.flows_of(Some(&origin)), bytes) {
                         self.refuse(&origin);
                     }
                 }
@@ -135,6 +179,11 @@ impl LineReader {
     fn facts_of(&self, only: Option<&str>) -> Vec<(&str, Kind, &Entry)> {
         let own = self.facts.entries.iter().filter(|((origin, ..), _)| only.is_none_or(|o| o == origin));
         own.map(|((_, kind, key), entry)| (key.as_str(), *kind, entry)).collect()
+    }
+
+    fn flows_of(&self, only: Option<&str>) -> u64 {
+        let own = self.facts.flows.iter().filter(|(origin, _)| only.is_none_or(|o| o == *origin));
+        own.map(|(_, flows)| flows.len() as u64).sum()
     }
 
     /// The whole file takes more than it may. What remains of it is that it was refused.
@@ -155,7 +204,7 @@ impl LineReader {
             let shown = clean(origin.as_bytes(), 64);
             self.wrong.push(format!("{}: evidence {shown} {}", self.name, refusal(open.bytes)));
         }
-        self.facts.entries.retain(|(o, ..), _| o != origin);
+        self.facts.forget(origin);
     }
 
     /// Adds to the memory that an origin takes; whether it may.
@@ -178,7 +227,7 @@ impl LineReader {
         }
         let (host, body) = peeled(text);
         let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(body) else {
-            self.foreign();
+            self.no_json(body);
             return Ok(());
         };
         let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_string();
@@ -227,6 +276,14 @@ impl LineReader {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// A line that is none. `srun -u` mixes the pieces of tasks without a mark.
+    fn no_json(&mut self, line: &[u8]) {
+        match memchr::memmem::find(line, b"{\"type\":\"evidence") {
+            Some(_) => self.mixed += 1,
+            None => self.foreign(),
         }
     }
 
@@ -307,6 +364,7 @@ impl LineReader {
         let rank = match kind {
             Kind::Set => rank_of_set(&fields),
             Kind::Capture => number_of(&fields, "packets").unwrap_or(0),
+            Kind::Ordinary => number_of(&fields, "connections").unwrap_or(0),
             _ => 0,
         };
         let data = if kind.is_bytes() {
@@ -336,7 +394,7 @@ impl LineReader {
             if !self.weigh(origin, FLOW) {
                 break;
             }
-            self.facts.put_flow(origin, set, segment, &record);
+            self.facts.put_flow(origin, set, FlowFact { segment, record });
         }
         Some(())
     }
@@ -353,6 +411,13 @@ impl LineReader {
             let host = clean(host.as_bytes(), 100);
             let text = "its lines are a report without evidence (--redact, or an earlier version wrote them)";
             self.wrong.push(format!("{name}: {host}: {text}"));
+        }
+        let broken = self.tasks.broken + self.tasks.begun.len() as u64 + self.mixed;
+        if broken > 0 {
+            let lines = counted(broken, "line of evidence is", "lines of evidence are");
+            let text =
+                "cut or mixed with others: what was in them is lost (srun -l, or srun -o FILE-%t, keeps them apart)";
+            self.wrong.push(format!("{name}: {lines} {text}"));
         }
         if self.damaged > 0 {
             let lines = counted(self.damaged, "line of evidence is", "lines of evidence are");

@@ -22,12 +22,24 @@ pub type Refused = Vec<(PathBuf, io::Error)>;
 pub struct Segments {
     directory: PathBuf,
     max: u64,
+    lean: bool,
 }
 
 impl Segments {
     /// Segments in `directory`, at most `max` bytes of one origin's.
     pub fn new(directory: &Path, max: u64) -> Segments {
-        Segments { directory: directory.to_owned(), max }
+        Segments { directory: directory.to_owned(), max, lean: false }
+    }
+
+    /// The same, of lean evidence.
+    #[must_use]
+    pub fn lean(self, lean: bool) -> Segments {
+        Segments { lean, ..self }
+    }
+
+    /// Whether evidence is lean.
+    pub fn is_lean(&self) -> bool {
+        self.lean
     }
 
     /// Where they are.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use super::facts::{Entry, FactSet, Kind, numbers_of};
+use super::facts::{Entry, FactSet, Kind, numbers_of, split_part};
 use crate::analysis::{weigh_lines, weigh_segments};
 
 /// A segment takes at most so many times its own size in memory, and [`FIXED`] bytes.
@@ -14,6 +14,8 @@ const TIMES: u64 = 10;
 const FIXED: u64 = 32 << 20;
 /// What a flow record takes, from its line to the report.
 pub(super) const FLOW: u64 = 800;
+/// Bytes of a flow record and of its key in a case.
+const ROW: u64 = 228;
 /// What a line of a hosts list takes besides its bytes: an address, a name, an alias and their places.
 const LIST_LINE: u64 = 320;
 
@@ -32,7 +34,7 @@ pub(super) fn of_fact(kind: Kind, key: &str, entry: &Entry) -> u64 {
         Kind::Origin | Kind::Segment => 512,
         Kind::Set | Kind::Machine | Kind::SiteFacts | Kind::Refused | Kind::Log => 1024 + 24 * data,
         // A piece, and the whole.
-        Kind::Hosts | Kind::Segments | Kind::Lines => 512 + 2 * data,
+        Kind::Hosts | Kind::Ordinary | Kind::Segments | Kind::Lines => 512 + 2 * data,
     };
     own + 4 * key.len() as u64
 }
@@ -43,7 +45,7 @@ fn of_blobs(facts: &[(&str, Kind, &Entry)], room: u64) -> u64 {
     for (key, kind, entry) in facts {
         // Pieces of one blob differ in `part`, the last number but one.
         let (whole, part) = match kind {
-            Kind::Segments | Kind::Lines => {
+            Kind::Ordinary | Kind::Segments | Kind::Lines => {
                 (split_part(key), numbers_of(key).and_then(|n| n.iter().rev().nth(1).copied()))
             }
             Kind::Hosts => (*key, super::facts::hosts_of(key).map(|(_, part, ..)| part)),
@@ -70,12 +72,6 @@ fn of_blobs(facts: &[(&str, Kind, &Entry)], room: u64) -> u64 {
     weight + weigh_segments(&segments, room.saturating_sub(weight))
 }
 
-/// A key of pieces without part and parts.
-fn split_part(key: &str) -> &str {
-    let mut ends = key.rmatch_indices('/').map(|(at, _)| at);
-    ends.nth(1).and_then(|at| key.get(..at)).unwrap_or(key)
-}
-
 fn weigh_list(packed: &[u8], room: u64) -> u64 {
     let Ok(mut decoder) = zstd::stream::read::Decoder::with_buffer(packed) else { return 0 };
     let _ = decoder.window_log_max(23);
@@ -91,10 +87,10 @@ fn weigh_list(packed: &[u8], room: u64) -> u64 {
     weight
 }
 
-/// Whether facts take more memory than a segment of `size` bytes may.
-pub(super) fn is_oversize(facts: &[(&str, Kind, &Entry)], size: u64) -> bool {
+/// Whether facts, and so many flow records, take more memory than a segment of `size` bytes may.
+pub(super) fn is_oversize(facts: &[(&str, Kind, &Entry)], flows: u64, size: u64) -> bool {
     let room = allowed(size);
-    let plain: u64 = facts.iter().map(|(key, kind, entry)| of_fact(*kind, key, entry)).sum();
+    let plain = facts.iter().map(|(key, kind, entry)| of_fact(*kind, key, entry)).sum::<u64>() + flows * FLOW;
     plain > room || plain + of_blobs(facts, room - plain) > room
 }
 
@@ -126,14 +122,19 @@ impl std::fmt::Display for Oversize {
 impl FactSet {
     /// The segments that take more memory than they may, in order; each by the bytes of its own facts.
     pub fn oversize(&self) -> Vec<Oversize> {
-        let mut segments: BTreeMap<(&str, u64), Vec<(&str, Kind, &Entry)>> = BTreeMap::new();
+        type Facts<'a> = (Vec<(&'a str, Kind, &'a Entry)>, u64);
+        let mut segments: BTreeMap<(&str, u64), Facts<'_>> = BTreeMap::new();
         for ((origin, kind, key), entry) in &self.entries {
-            segments.entry((origin, entry.segment)).or_default().push((key, *kind, entry));
+            segments.entry((origin, entry.segment)).or_default().0.push((key, *kind, entry));
+        }
+        for (origin, flows) in &self.flows {
+            flows.values().for_each(|f| segments.entry((origin, f.segment)).or_default().1 += 1);
         }
         let mut found = Vec::new();
-        for ((origin, segment), facts) in segments {
-            let size: u64 = facts.iter().map(|(key, _, e)| (key.len() + e.data.len()) as u64).sum();
-            if is_oversize(&facts, size) {
+        for ((origin, segment), (facts, flows)) in segments {
+            let own: u64 = facts.iter().map(|(key, _, e)| (key.len() + e.data.len()) as u64).sum();
+            let size = own + flows * ROW;
+            if is_oversize(&facts, flows, size) {
                 found.push(Oversize { origin: origin.to_string(), segment, size });
             }
         }
@@ -145,6 +146,9 @@ impl FactSet {
         let names = |origin: &str, segment| refused.iter().any(|o| o.origin == origin && o.segment == segment);
         if !refused.is_empty() {
             self.entries.retain(|(origin, ..), e| !names(origin, e.segment));
+            for (origin, flows) in &mut self.flows {
+                flows.retain(|_, f| !names(origin, f.segment));
+            }
         }
     }
 }

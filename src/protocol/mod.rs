@@ -11,7 +11,6 @@ mod mpi;
 mod named;
 pub mod nccl;
 pub mod observation;
-pub mod quiet;
 mod redis;
 pub mod seam;
 mod slurm;

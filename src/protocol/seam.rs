@@ -14,7 +14,7 @@ use super::observation::FlowObservation;
 use super::tcpstore::server::Policy;
 use crate::finding::{Finding, Rule};
 use crate::net::{Address, Endpoint};
-use crate::stream::{Activity, Chunk, Direction, FlowRecord, PacketRef, PortSet};
+use crate::stream::{Activity, Chunk, Direction, FlowRecord, Ordinary, PacketRef, PortSet};
 use crate::time::Timestamp;
 use crate::vocabulary::{Protocol, Role};
 
@@ -196,6 +196,8 @@ impl NamedPorts {
 pub struct SeenSet<'a> {
     /// A record for every flow.
     pub records: &'a [FlowRecord],
+    /// Ordinary connections that no record is kept of.
+    pub ordinary: &'a [Ordinary],
     /// The flows that were decoded.
     pub flows: &'a [FlowObservation],
 }
@@ -215,14 +217,20 @@ impl<'a> Seen<'a> {
         self.0.iter().flat_map(|s| s.records)
     }
 
-    /// Connections that were accepted, first and last packet of all records that `wanted` takes, by listener.
-    pub fn traffic(&self, wanted: impl Fn(&FlowRecord) -> bool) -> BTreeMap<Endpoint, Traffic> {
+    /// Ordinary connections of all sets that no record is kept of.
+    pub fn ordinary(&self) -> impl Iterator<Item = &'a Ordinary> + Clone {
+        self.0.iter().flat_map(|s| s.ordinary)
+    }
+
+    /// Connections that were accepted, first and last packet of all connections by listener, as far as `wanted` takes listener and number.
+    pub fn traffic(&self, wanted: impl Fn(Endpoint, u64) -> bool) -> BTreeMap<Endpoint, Traffic> {
         let mut all: BTreeMap<Endpoint, Traffic> = BTreeMap::new();
-        for r in self.records().filter(|r| wanted(r)) {
-            let t = all.entry(r.server()).or_insert(Traffic { accepted: 0, first: r.first, last: r.last });
-            t.accepted += u64::from(r.accepted());
-            t.first = t.first.min(r.first);
-            t.last = t.last.max(r.last);
+        let kept = self.records().map(|r| (r.server(), u64::from(r.accepted()), r.first, r.last));
+        let counted = self.ordinary().map(|o| (o.server, o.count, o.first, o.last));
+        for (server, accepted, first, last) in kept.chain(counted).filter(|(server, n, ..)| wanted(*server, *n)) {
+            let t = all.entry(server).or_insert(Traffic { accepted: 0, first, last });
+            t.accepted += accepted;
+            (t.first, t.last) = (t.first.min(first), t.last.max(last));
         }
         all
     }

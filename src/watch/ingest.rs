@@ -1,18 +1,21 @@
 //! Evidence that is taken: into a central case as it arrives, or from captures and logs for others to take.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::captures::CaptureIndex;
 use super::content_head::Stat;
 use super::error::WatchError;
 use super::logs;
-use super::news::{conclude, told};
+use super::news::{conclude, conclude_from, told};
 use crate::alert::Alerts;
-use crate::analysis::{Analysis, Options, OriginSettings, survey};
+use crate::analysis::{Analysis, Options, OriginSettings, Stored, survey};
 use crate::capture::{Limits, unpacked};
 use crate::case::{self, Case, Delivered};
-use crate::evidence::{Entry, EvidenceError, FactSet, Kind, LineReader, gather, list_segments};
+use crate::evidence::{Entry, EvidenceError, FactSet, FlowFact, Kind, LEAN, LineReader, gather, list_segments, settle};
+use crate::stream::ordinary;
 use crate::time::Timestamp;
 use crate::vocabulary::Severity;
 
@@ -44,7 +47,16 @@ pub struct Central {
     alerts: Alerts,
     alert_on: Severity,
     limits: case::Limits,
+    /// What the evidence of each origin came to, and when all of it was read. What arrives is read into it: an incident grows
+    /// by what a segment brings, whatever else the case holds.
+    gathered: BTreeMap<String, Stored>,
+    read: Option<Instant>,
+    /// Origins that something came of since.
+    touched: BTreeSet<String>,
 }
+
+/// What the case lets go by age leaves memory as late as this.
+const READ_AGAIN: Duration = Duration::from_secs(3600);
 
 impl Central {
     /// Takes segments from `paths`, files or directories, into `case`.
@@ -54,7 +66,16 @@ impl Central {
         (alerts, alert_on): (Alerts, Severity),
         limits: case::Limits,
     ) -> Central {
-        Central { case, paths, alerts, alert_on, limits }
+        Central {
+            case,
+            paths,
+            alerts,
+            alert_on,
+            limits,
+            gathered: BTreeMap::new(),
+            read: None,
+            touched: BTreeSet::new(),
+        }
     }
 
     /// The case.
@@ -76,10 +97,19 @@ impl Central {
         let mut taken = Ingested::default();
         self.take(now, stop, &mut taken)?;
         if self.case.is_fresh()? && !stop() {
-            let kinds = [Kind::Origin, Kind::Machine, Kind::SiteFacts, Kind::Capture, Kind::Log];
-            let origins = gather(self.case.evidence_of(&kinds)?).origins;
+            self.gather()?;
+            let mut origins: Vec<_> = self.gathered.values().flat_map(|s| s.origins.iter().cloned()).collect();
+            origins.sort();
             let (options, unused) = options(&origins).map_err(WatchError::SiteFacts)?;
-            let mut analysis = conclude(&mut self.case, &options, &mut |_, _| {})?;
+            let gathered = &self.gathered;
+            let load = |case: &Case| {
+                let mut all = Stored::default();
+                gathered.values().for_each(|s| all.join(s.clone()));
+                settle(&mut all);
+                all.join(case.load_own()?);
+                Ok(all)
+            };
+            let mut analysis = conclude_from(&mut self.case, &options, &load, &mut |_, _| {})?;
             analysis.report.notes.extend(unused.iter().cloned());
             taken.wrong.extend(unused);
             let deliver = self.alerts.is_any().then_some(self.alert_on);
@@ -88,8 +118,30 @@ impl Central {
             taken.analysis = Some(analysis);
         }
         taken.wrong.extend(self.alerts.deliver(&mut self.case, now)?);
-        self.case.prune(&self.limits, now)?;
+        if !self.case.prune(&self.limits, now)?.is_nothing() && self.read.is_some_and(|t| t.elapsed() > READ_AGAIN) {
+            self.read = None;
+        }
         Ok(taken)
+    }
+
+    /// Reads the evidence of the origins that something came of; at first, of all: whoever waits for segments does so beforehand.
+    ///
+    /// # Errors
+    /// The case's.
+    pub fn gather(&mut self) -> Result<(), WatchError> {
+        let all = if self.read.is_none() {
+            self.gathered.clear();
+            self.read = Some(Instant::now());
+            self.case.evidence_origins()?
+        } else {
+            self.touched.iter().cloned().collect()
+        };
+        self.touched.clear();
+        for origin in all {
+            let facts = self.case.evidence_of(Some(&origin))?;
+            self.gathered.insert(origin, gather(facts));
+        }
+        Ok(())
     }
 
     fn take(&mut self, now: Timestamp, stop: &dyn Fn() -> bool, taken: &mut Ingested) -> Result<(), WatchError> {
@@ -131,7 +183,7 @@ impl Central {
                 }
                 let reader =
                     LineReader::new(&file.to_string_lossy()).of_size(stat.size).read(&mut BufReader::new(input));
-                let reader = match reader {
+                let mut reader = match reader {
                     Ok(reader) => reader,
                     Err(e @ EvidenceError::Newer { .. }) => return Err(e.into()),
                     Err(e) => {
@@ -142,6 +194,11 @@ impl Central {
                 };
                 taken.trouble |= !reader.wrong.is_empty();
                 taken.wrong.extend(reader.wrong);
+                // Of a host's day in one segment the case keeps what conclusions rest on.
+                let many = (ordinary::MANY, ordinary::LISTENERS);
+                let packed = reader.facts.lean(&BTreeSet::new(), many);
+                packed.map_err(|source| self.case.io("cannot pack evidence", source))?;
+                self.touched.extend(reader.facts.origins());
                 self.case.take_evidence(&reader.facts, (&file, stat.size, stat.modified), now)?;
                 taken.segments += 1;
             }
@@ -154,8 +211,8 @@ impl Central {
 /// capture on standard input cannot be, and is named as one that is not there.
 ///
 /// # Errors
-/// The case's (memory).
-pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<FactSet, WatchError> {
+/// The case's (memory). `lean`: ordinary connections are counted.
+pub fn evidence_of(options: &Options, setup: Option<&str>, lean: bool) -> Result<FactSet, WatchError> {
     let mut case = Case::in_memory()?;
     if let Some(setup) = setup {
         case.set_meta("setup", setup)?;
@@ -198,7 +255,11 @@ pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<FactSet, Wa
     let mut pile = FactSet::default();
     let origin = case.origin()?;
     let (mut room, mut left) = (GIVE, 0u64);
-    for ((_, kind, key), mut entry) in case.pile()?.entries {
+    let all = case.pile()?;
+    for ((set, ..), fact) in all.flows.into_values().flatten() {
+        pile.put_flow(&origin, set, FlowFact { segment: 1, ..fact });
+    }
+    for ((_, kind, key), mut entry) in all.entries {
         if kind == Kind::Segments {
             if entry.data.len() > room {
                 left += 1;
@@ -222,5 +283,8 @@ pub fn evidence_of(options: &Options, setup: Option<&str>) -> Result<FactSet, Wa
         pile.put(&origin, Kind::Refused, path, Entry { data, segment: 1, ..Entry::default() });
     }
     pile.entries.retain(|(_, kind, _), _| *kind != Kind::Segment);
+    if lean {
+        pile.lean(&BTreeSet::new(), LEAN).map_err(|source| case.io("cannot pack evidence", source))?;
+    }
     Ok(pile.named_by_content())
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::captures::still_there;
-use crate::analysis::{Analysis, Options, analyze_stored, late_of_kept, read_late};
+use crate::analysis::{Analysis, Options, Stored, analyze_stored, late_of_kept, read_late};
 use crate::case::{CaptureRow, Case, CaseError, Delivered, save_late};
 use crate::net::Endpoint;
 use crate::report::model::Report;
@@ -26,12 +26,25 @@ pub fn conclude(
     options: &Options,
     promoted: &mut dyn FnMut(i64, &BTreeSet<Endpoint>),
 ) -> Result<Analysis, CaseError> {
-    let mut concluded = analyze_stored(options, case.load()?);
+    conclude_from(case, options, &Case::load, promoted)
+}
+
+/// The same from what `load` makes of the case.
+///
+/// # Errors
+/// The case's.
+pub(super) fn conclude_from(
+    case: &mut Case,
+    options: &Options,
+    load: &dyn Fn(&Case) -> Result<Stored, CaseError>,
+    promoted: &mut dyn FnMut(i64, &BTreeSet<Endpoint>),
+) -> Result<Analysis, CaseError> {
+    let mut concluded = analyze_stored(options, load(case)?);
     for _ in 0..ROUNDS {
         if !fetch_wanted(case, &concluded.wanted, promoted)? {
             break;
         }
-        concluded = analyze_stored(options, case.load()?);
+        concluded = analyze_stored(options, load(case)?);
     }
     Ok(concluded.analysis)
 }
@@ -71,7 +84,7 @@ fn fetch(case: &mut Case, set: i64, listeners: &BTreeSet<Endpoint>) -> Result<()
             }
         }
     }
-    let failed = |source| CaseError::Io { path: case.path().to_owned(), doing: "cannot pack segments", source };
+    let failed = |source| case.io("cannot pack segments", source);
     late.extend(late_of_kept(&stored, &gone, &wanted).map_err(failed)?);
     // In the order in which the captures were taken.
     let mut batches: Vec<(u32, Vec<u8>)> = Vec::new();

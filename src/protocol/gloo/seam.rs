@@ -77,7 +77,7 @@ impl Dissector for Gloo {
     /// Listeners that somebody connected to.
     fn study(&self, given: &Given<'_>) -> Study {
         let groups = Groups::of(given);
-        let traffic = given.seen.traffic(|r| r.accepted() && given.connections.contains_key(&r.server()));
+        let traffic = given.seen.traffic(|e, accepted| accepted > 0 && given.connections.contains_key(&e));
         let listener = |(endpoint, seen): (&Endpoint, &Traffic)| {
             let lesson = given.taught.iter().find(|l| l.protocol == Protocol::Gloo && l.endpoint == *endpoint);
             let by = match lesson {

@@ -175,7 +175,7 @@ impl Dissector for Named {
 
     fn study(&self, given: &Given<'_>) -> Study {
         let names = self.names(given);
-        let traffic = given.seen.traffic(|r| names.contains_key(&r.server()));
+        let traffic = given.seen.traffic(|e, _| names.contains_key(&e));
         let mut study = Study::default();
         for (endpoint, (name, packet)) in &names {
             let by = Evidence { text: "the first bytes of both sides".to_string(), packet: Some(*packet) };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::network::Evidence;
 use crate::net::{Address, Endpoint};
-use crate::stream::{FlowRecord, PacketRef};
+use crate::stream::{FlowRecord, Ordinary, PacketRef};
 use crate::time::Timestamp;
 
 /// Ephemeral ports begin here at the earliest.
@@ -48,6 +48,15 @@ impl Conduct {
         }
     }
 
+    fn count(&mut self, o: &Ordinary) {
+        self.accepted += o.count;
+        self.served |= o.spoken > 0;
+        self.last_accept = self.last_accept.max(Some(o.last));
+        if self.strays.len() < ADDRESSES {
+            self.strays.insert(o.client);
+        }
+    }
+
     /// It took connections, sent nothing on any, and from one moment on refused everybody; among those somebody who is
     /// not the stranger (on one host the addresses do not tell).
     fn evidence(&self, own: Address) -> Option<Evidence> {
@@ -68,10 +77,10 @@ fn is_stray(record: &FlowRecord) -> bool {
     record.bytes[1] == 0 && record.bytes[0] <= STRAY_BYTES
 }
 
-/// Endpoints that did what a bootstrap root does at its first stray, with what they did. It proves nothing: any service
+/// Endpoints that did what a bootstrap root does at its first stray, with what they did, by records and by counts. It proves nothing: any service
 /// may have been stopped.
 pub fn suspects<'a>(
-    records: impl Iterator<Item = &'a FlowRecord> + Clone,
+    (records, ordinary): (impl Iterator<Item = &'a FlowRecord> + Clone, impl Iterator<Item = &'a Ordinary>),
     known: impl Fn(Endpoint) -> bool,
 ) -> BTreeMap<Endpoint, Evidence> {
     let mut conducts: BTreeMap<Endpoint, Conduct> = BTreeMap::new();
@@ -83,6 +92,11 @@ pub fn suspects<'a>(
     for r in records {
         if let Some(conduct) = conducts.get_mut(&r.server()) {
             conduct.note(r);
+        }
+    }
+    for o in ordinary {
+        if let Some(conduct) = conducts.get_mut(&o.server) {
+            conduct.count(o);
         }
     }
     conducts.into_iter().filter_map(|(e, c)| Some((e, c.evidence(e.address)?))).collect()

@@ -147,7 +147,7 @@ fn knowledge(given: &Given<'_>) -> Knowledge {
 /// Endpoints that did what a bootstrap root does at its first stray, and are not known to be anything else.
 fn conducts(seen: &Seen<'_>, asked: &Asked<'_>, others: &BTreeSet<Endpoint>) -> BTreeMap<Endpoint, super::Evidence> {
     let stores = asked.ports.of(asked.place(Protocol::Tcpstore));
-    suspects(seen.records(), |e| others.contains(&e) || stores.is_some_and(|p| p.contains(e.port)))
+    suspects((seen.records(), seen.ordinary()), |e| others.contains(&e) || stores.is_some_and(|p| p.contains(e.port)))
 }
 
 fn flows<'a>(given: &Given<'a>) -> Vec<Flow<'a>> {
@@ -177,7 +177,7 @@ fn sightings(f: &Finding, given: &Given<'_>) -> Vec<PacketRef> {
 
 /// The listeners of a network. One that was named and that nobody was seen to connect to is among them.
 fn listeners(given: &Given<'_>, network: &Network, findings: &[Finding]) -> Vec<ListenerView> {
-    let traffic = given.seen.traffic(|r| network.listeners.contains_key(&r.server()));
+    let traffic = given.seen.traffic(|e, _| network.listeners.contains_key(&e));
     let mut gone: BTreeMap<Endpoint, Timestamp> = BTreeMap::new();
     let mut ends: Vec<&Finding> = findings.iter().filter(|f| f.rule == "nccl-root-died").collect();
     ends.sort_by_key(|f| (f.time, f.target, f.source));

@@ -136,6 +136,7 @@ impl Dissector for Tcpstore {
                 found.insert(r.server());
             }
         }
+        found.extend(seen.ordinary().map(|o| o.server).filter(|e| named.contains(e)));
         found
     }
 

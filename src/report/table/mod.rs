@@ -13,10 +13,12 @@ mod verdict;
 
 pub use brief::{LINES, brief};
 pub(super) use evidence::{claim, dialect_words, effect, effect_that_holds, endpoint, place, place_of};
+pub(crate) use page::HARD_SPACE;
 pub(super) use page::count;
 pub(super) use proof::{decoded, quoted};
-pub use verdict::headline;
-pub(super) use verdict::{by_weight, quiet};
+pub(crate) use verdict::by_weight;
+pub(super) use verdict::quiet;
+pub use verdict::{cause, headline};
 
 use super::model::Report;
 use super::size::Zone;

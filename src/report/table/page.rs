@@ -15,7 +15,7 @@ use crate::report::size::{Times, Zone};
 use crate::report::view;
 
 /// A space at which no line is broken, until the page is finished.
-pub(super) const HARD_SPACE: char = '\u{a0}';
+pub(crate) const HARD_SPACE: char = '\u{a0}';
 
 /// What colours mean here.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::report::size::grouped;
 use crate::report::view::{self, capital, triggers};
 
 /// Incidents, the surest first, then in order of time.
-pub(in crate::report) fn by_weight(report: &Report) -> Vec<&Incident> {
+pub(crate) fn by_weight(report: &Report) -> Vec<&Incident> {
     let mut incidents: Vec<&Incident> = report.incidents.iter().collect();
     incidents.sort_by_key(|i| (Reverse(i.verdict), Reverse(i.hosts.len()), i.start));
     incidents
@@ -48,7 +48,8 @@ fn what(incident: &Incident) -> String {
     }
 }
 
-fn cause(report: &Report, incident: &Incident) -> String {
+/// What caused it, as far as that is known: `probably caused by a scan from 192.0.2.250 (nmap)`. Names are cleaned.
+pub fn cause(report: &Report, incident: &Incident) -> String {
     let triggers = triggers(report, incident);
     if triggers.is_empty() && incident.source.is_none() {
         let watched = incident.hosts.iter().filter(|h| h.coverage == CoverageLevel::Observed).count();

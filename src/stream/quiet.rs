@@ -1,6 +1,6 @@
 //! Clients that said nothing.
 
-use crate::stream::FlowRecord;
+use super::FlowRecord;
 
 /// A connection without a byte, closed by its client within this many seconds.
 const BRIEF: f64 = 10.0;
