@@ -208,7 +208,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     let unmatched = unmatched(options, &names, &sets, &all_hosts);
     let nat = gateways(&findings, &names, &studied, &events);
     (evidence.events, evidence.clocks, evidence.nat) = (&events, &told.corrections, &nat);
-    let mut incidents = incidents(&evidence);
+    let mut incidents = if options.kills_only { Vec::new() } else { incidents(&evidence) };
     settle(&mut findings, &incidents, &events);
     let left_out = observe::bounded(&mut findings, &mut incidents, options.max_findings);
     if left_out > 0 {
