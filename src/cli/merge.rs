@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::alerts::{AlertArgs, DeliveryResult, Metrics};
+use super::alerts::{AlertArgs, DeliveryResult, Metrics, give_up_calls};
 use super::args;
 use super::exit::Exit;
 use super::output::{complain, shown};
@@ -68,6 +68,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         return follow(a, &case, arguments);
     }
     anyhow::ensure!(!a.alerts.asked(), "alerts are of what arrives: --follow DIR and --case FILE were required");
+    give_up_calls(a.alerts.no_seccomp, false);
     let mut all = Joined::default();
     for path in &a.evidence {
         all.take(path, true)?;
@@ -178,6 +179,7 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
     let alerting_any = alerting.alerts.is_any();
     let mut metrics = Metrics::begin(&alerting, &case)?;
     let limits = Limits { age: a.keep, size: a.case_max };
+    give_up_calls(alerting.no_seccomp, alerting.alerts.exec.is_some());
     let mut central = Central::new(case, a.follow.clone(), (alerting.alerts, alerting.on), limits);
     let stop = stop_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
