@@ -208,8 +208,7 @@ fn families(joined: impl Iterator<Item = (Address, Address)>) -> BTreeMap<Addres
 
 /// Whether the handshake was completed: a half-open scan answers the SYN-ACK with a reset and never reaches the process.
 pub(super) fn completed(r: &FlowRecord) -> bool {
-    let half_open = r.rst[0].get().is_some() && r.packets[0] <= 2 && r.fin[0].get().is_none();
-    r.accepted() && !half_open && (r.packets[0] > 1 || r.bytes[0] > 0)
+    r.accepted() && !r.half_open() && (r.client_packet().is_some() || r.bytes[0] > 0)
 }
 
 /// The packet to look at, and its time: the first bytes, the end of a connection that came and went, else its beginning.

@@ -63,7 +63,7 @@ fn strays<'a>(named: &Named, flows: &'a [DistinctFlow<'a>]) -> Vec<Stray<'a>> {
     let of = |flow: &'a DistinctFlow<'a>| {
         let record = flow.connection.record;
         let client = words(flow).map_or(&[][..], |w| w.client());
-        let halfopen = record.bytes[0] == 0 && record.packets[0] <= 2 && record.rst[0].get().is_some();
+        let halfopen = record.bytes[0] == 0 && record.half_open();
         // Of bytes that were not read nothing can be said.
         let unread = client.is_empty() && record.bytes[0] > 0;
         if !record.accepted() || record.syn.get().is_none() || halfopen || unread || (named.own)(client) {
