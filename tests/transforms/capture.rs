@@ -1,5 +1,6 @@
 //! Captures of Ethernet frames with IPv4 and TCP in memory, and what may be done to them on the way to a file.
 
+#![allow(dead_code)]
 use std::path::Path;
 
 /// A packet: its time in microseconds since 1970, what was captured of it, and its length on the wire.
@@ -94,6 +95,12 @@ fn sealed(mut frame: Vec<u8>) -> Vec<u8> {
     let checksum = sum(&[&frame[26..34], &[0, 6], &length, &frame[tcp..]]);
     frame[tcp + 16..tcp + 18].copy_from_slice(&checksum);
     frame
+}
+
+/// The segment with another payload.
+pub(crate) fn rewritten(p: &Packet, payload: &[u8]) -> Packet {
+    let (_, from) = tcp_of(&p.frame).unwrap();
+    with(p, sealed([&p.frame[..from], payload].concat()))
 }
 
 /// Every packet in place of which `make` puts others.

@@ -158,7 +158,9 @@ impl Groups {
         }
         for c in given.connections.values().flatten().map(|g| &g.connection) {
             let r = c.record;
-            let Some(fin) = r.fin[0].get().filter(|_| r.rst[0].get().is_none() && r.bytes[0] < 8) else { continue };
+            // What was delivered, not what was captured: a capture may hold every packet twice.
+            let sent = c.observation.map_or(r.bytes[0], |o| o.counters[0].delivered);
+            let Some(fin) = r.fin[0].get().filter(|_| r.rst[0].get().is_none() && sent < 8) else { continue };
             if !self.is_stranger(r.client().address, r.server()) || !completed(r) {
                 continue;
             }
