@@ -7,6 +7,7 @@ pub mod escape;
 pub(crate) mod names;
 pub(crate) mod net;
 pub(crate) mod size;
+pub(crate) mod syscalls;
 #[cfg(test)]
 mod test_bytes;
 pub(crate) mod time;

@@ -94,6 +94,24 @@ fn a_scanner_that_is_known_is_withheld_and_counted_but_never_a_kill() {
     assert_eq!(status, 0, "{out}{errors}");
 }
 
+/// Systems without seccomp have no such line in `/proc/self/status`, or say so in the notes of `doctor`.
+#[test]
+fn commands_of_alerts_inherit_what_was_given_up() {
+    if well(&mut command().arg("doctor")).contains("seccomp      not active") {
+        return skipped("this kernel takes no seccomp filter");
+    }
+    let place = TempDir::new().unwrap();
+    let written = place.path().join("status");
+    let exec = format!("grep ^Seccomp: /proc/self/status > {0}; unshare --user true 2>> {0}; true", written.display());
+    let (status, _, errors) = pass(place.path(), &["--alert-exec", &exec]);
+    let text = std::fs::read_to_string(&written).unwrap();
+    assert!(text.contains("Seccomp:\t2") && text.contains("not implemented"), "{text}");
+    assert_eq!((status, errors.as_str()), (1, ""));
+    let other = TempDir::new().unwrap();
+    pass(other.path(), &["--alert-exec", &exec, "--no-seccomp"]);
+    assert!(std::fs::read_to_string(&written).unwrap().contains("Seccomp:\t0"));
+}
+
 #[test]
 fn a_list_with_a_bad_line_is_refused_with_its_place_and_reason() {
     let place = TempDir::new().unwrap();

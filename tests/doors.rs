@@ -1,5 +1,9 @@
 //! The other listeners of a training node are named by their first bytes, on any port, and nothing else is.
 
+#[path = "transforms/capture.rs"]
+#[allow(dead_code)]
+mod capture;
+mod common;
 mod wire;
 
 use std::collections::BTreeSet;
@@ -192,4 +196,40 @@ fn a_node_is_asked_door_by_door() {
     let out = run(&["prescan", "--node", "mpich:4.1"]);
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("5.0.2"));
+}
+
+/// The recorded stray at TensorPipe's listener, with a length that a kernel grants: nmap's DNSStatusRequestTCP in place of its GET.
+/// What followed is left out: the process fills what it was told to, until the kernel kills it.
+#[test]
+fn a_length_that_tensorpipe_believes_is_joined_with_the_kill() {
+    let recorded = capture::read(&common::data("neighbours/tensorpipe-rpc-dies-on-GET.pcap"));
+    let claim = recorded.iter().position(|p| p.frame.windows(5).any(|w| w == b"GET /")).unwrap();
+    let mut packets = recorded[..=claim + 1].to_vec();
+    let probe = b"\x00\x0c\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00xxxx";
+    packets[claim] = capture::rewritten(&packets[claim], probe);
+    let seconds = (packets[claim].time + 20_000_000) as f64 / 1e6;
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(path("node-r.pcap"), capture::pcap(&packets)).unwrap();
+    let log = |vm: u64| {
+        let kill = format!(
+            "Out of memory: Killed process 99 (python3) total-vm:{vm}kB, anon-rss:60000000kB, file-rss:0kB, shmem-rss:0kB"
+        );
+        std::fs::write(path("node-r.log"), format!("{seconds:.6} node-r kernel: {kill}\n")).unwrap();
+        std::fs::write(path("hosts"), "192.0.2.1 node-r\n").unwrap();
+        report(&[&path("node-r.pcap"), "--oom", &path("node-r.log"), "--hosts", &path("hosts")]).0
+    };
+    let declared = u64::from_le_bytes(*probe.first_chunk().unwrap());
+    let json = log((declared + (3 << 30)) / 1024);
+    let host = &json["incidents"][0]["hosts"][0];
+    assert_eq!(
+        (&host["verdict"], &host["declared_bytes"]),
+        (&Value::from("probable"), &Value::from(declared)),
+        "{host:#}"
+    );
+    let summary = text(&json["incidents"][0]["summary"]);
+    assert!(summary.contains("its listener had been sent") && summary.contains("PyTorch with RPC"), "{summary}");
+    // A process that was smaller than the claim never got it.
+    let json = log(declared / 2048);
+    assert!(json["incidents"][0]["hosts"][0]["trigger"].is_null(), "{:#}", json["incidents"]);
 }

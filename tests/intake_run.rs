@@ -69,7 +69,7 @@ fn doctor_says_what_is_missing_and_how_to_mend_it() {
     let good = command().args(["doctor", "."]).output().unwrap();
     let text = String::from_utf8(good.stdout).unwrap();
     assert_eq!(good.status.code(), Some(0), "{text}");
-    for what in ["rights", "groups", "disk", "clock", "libpcap", "Landlock", "memory"] {
+    for what in ["rights", "groups", "disk", "clock", "libpcap", "Landlock", "seccomp", "memory"] {
         assert!(text.contains(what), "{what}: {text}");
     }
     let bad = command().args(["doctor", "/nowhere/at/all"]).output().unwrap();

@@ -320,3 +320,24 @@ fn the_matrix_of_forms_comes_out_right() {
     assert!(pid >= 3000, "{pid}");
     assert!(wrong.is_empty(), "{} of {pid} wrong, the first: {:#?}", wrong.len(), &wrong[..wrong.len().min(12)]);
 }
+
+/// What stores and shippers of logs export, and Latin-1: the host, the time and the kill come out.
+#[test]
+fn exports_of_log_stores_come_out_right() {
+    let kill = format!("Out of memory: {KILL}");
+    let csv = format!("\"_time\",\"host\",\"_raw\"\n\"2026-09-21T14:13:20.123+00:00\",\"gpu-017\",\"{kill}\"\n");
+    let record = format!("[1790000000.123456, {{\"hostname\":\"gpu-017\",\"msg\":\"{kill}\"}}]\n");
+    let ruby = format!("[0] kmsg: [[1790000000.123456, {{}}], {{\"host\"=>\"gpu-017\", \"log\"=>\"{kill}\"}}]\n");
+    for text in [csv, record, ruby] {
+        let (json, _) = oom_of(text.as_bytes());
+        let e = &json["oom_events"][0];
+        assert_eq!((&e["host"], &e["pid"]), (&Value::from("gpu-017"), &Value::from(2345)), "{text}");
+        assert!(e["time"].as_str().unwrap().starts_with("2026-09-21T14:13:20.123"), "{text}: {e:#}");
+    }
+    let latin = [b"M\xe4r 21 14:13:20 gpu-017 kernel: ", kill.as_bytes(), b"\n"].concat();
+    let (json, _) = oom_of(&latin);
+    assert_eq!(json["oom_events"][0]["host"], "gpu-017");
+    assert!(json["oom_events"][0]["time"].as_str().unwrap().ends_with("-03-21T14:13:20.000000000Z"), "{json:#}");
+    let (json, _) = oom_of(format!("{{\"dmesg\":[{{\"pri\":3,\"time\":99.5,\"msg\":\"{kill}\"}}]}}\n").as_bytes());
+    assert_eq!(json["oom_events"][0]["boot_seconds"], 99.5);
+}

@@ -153,12 +153,19 @@ impl Tracked {
     /// What one costs at least, in bytes.
     pub(crate) const BASE_BYTES: usize = 4096;
 
-    pub(crate) fn new(flow: u32, record: &FlowRecord, interest: Interest, segment: &Segment<'_>) -> Self {
+    pub(crate) fn new(
+        flow: u32,
+        record: &FlowRecord,
+        interest: Interest,
+        segment: &Segment<'_>,
+        packet: PacketRef,
+    ) -> Self {
         let mut tracked = Tracked {
             flow,
             conversation: Conversation::new(
                 AssemblerLimits { history_bytes: 1 << 10, ..AssemblerLimits::default() },
                 record,
+                packet,
             ),
             keepers: Default::default(),
             decided: false,

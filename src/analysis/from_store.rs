@@ -273,6 +273,7 @@ pub fn analyze_stored(options: &Options, mut stored: Stored) -> Concluded {
         sets,
         read,
         lessons: Discovered::default(),
+        suspects: Default::default(),
         listeners: Listeners::new(),
         notes: Vec::new(),
         again: false,

@@ -10,9 +10,10 @@ use super::sets::Set;
 use crate::names::Names;
 use crate::net::{Address, Endpoint};
 use crate::protocol::gloo::{self, Announced};
-use crate::protocol::listener::Listener;
+use crate::protocol::listener::{Listener, NAMED_BY_A_KILL};
 use crate::protocol::seam::Lesson;
 use crate::protocol::tcpstore::{Dialect, NamedRoot, Said};
+use crate::stream::PacketRef;
 use crate::time::Timestamp;
 use crate::vocabulary::Protocol;
 
@@ -52,6 +53,8 @@ pub(super) struct Discovered {
     pub(super) roots: Vec<(Endpoint, NamedRoot)>,
     /// Workers' stores by run id and the store of the rendezvous that named them.
     workers: BTreeMap<(String, Endpoint), BTreeSet<Endpoint>>,
+    /// Stores that nothing but the kill of a process on their host names.
+    pub(super) suspects: BTreeSet<Endpoint>,
     by_store: BTreeMap<Endpoint, Vec<StoreTalk>>,
 }
 
@@ -90,7 +93,16 @@ impl Discovered {
             let detail: Option<Arc<dyn Any + Send + Sync>> = Some(Arc::new(r.id));
             Lesson { members, detail, ..lesson(Protocol::Nccl, r.id.root, by, *store, r.said) }
         });
-        stores.chain(pairs).chain(roots).collect()
+        let suspects = self.suspects.iter().map(|e| Lesson {
+            protocol: Protocol::Tcpstore,
+            endpoint: *e,
+            teacher: *e,
+            by: NAMED_BY_A_KILL.to_string(),
+            packet: PacketRef::default(),
+            members: None,
+            detail: None,
+        });
+        stores.chain(pairs).chain(roots).chain(suspects).collect()
     }
 
     /// How many workers a store serves, as far as its traffic tells.

@@ -85,6 +85,8 @@ pub struct Options {
     pub sources: Vec<Network>,
     /// Lines that look like an OOM and were not understood, shown of each log.
     pub examples: usize,
+    /// List kills only: they are joined with nothing, and make no incidents.
+    pub kills_only: bool,
     /// Whether to tell on standard error how far reading is.
     pub progress: bool,
     /// What standard input is called.
@@ -125,6 +127,7 @@ impl Default for Options {
             nets: Vec::new(),
             sources: Vec::new(),
             examples: 3,
+            kills_only: false,
             progress: false,
             label: STANDARD_INPUT.to_string(),
             filter: None,

@@ -1,6 +1,6 @@
 //! All captures read, up to the barrier: what any of them taught is held against all of them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::host_lists;
 use super::inputs::{Inputs, Shape, host_of_file, rotation_stem};
@@ -34,6 +34,8 @@ pub(super) struct Reading {
     pub(super) sets: Vec<Set>,
     pub(super) read: BTreeMap<u32, ReadCapture>,
     pub(super) lessons: Discovered,
+    /// Endpoints that are read as stores because a kill on their host may be due to what they were sent.
+    pub(super) suspects: BTreeSet<Endpoint>,
     /// The listeners of each protocol.
     pub(super) listeners: Listeners,
     pub(super) notes: Vec<String>,
@@ -129,6 +131,7 @@ pub(super) fn captures(intake: CaptureGroups, options: &Options, plan: &Plan, pr
         sets,
         read,
         lessons: Discovered::default(),
+        suspects: BTreeSet::new(),
         listeners: Listeners::new(),
         notes: Vec::new(),
         again: true,
@@ -145,6 +148,7 @@ impl Reading {
     pub(super) fn learn(&mut self, options: &Options) {
         for _ in 0..ROUNDS {
             self.lessons = jobs::lessons(&self.sets, &self.names);
+            self.lessons.suspects.clone_from(&self.suspects);
             let found = protocols::listeners(self, options);
             if found == self.listeners {
                 break;

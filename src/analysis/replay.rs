@@ -162,7 +162,7 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
             FlowState::Silent if segment.wire_length == 0 => {}
             FlowState::Silent => {
                 self.silent = self.silent.saturating_sub(1);
-                if let Some(slot) = self.open(found.flow) {
+                if let Some(slot) = self.open(found.flow, packet) {
                     self.follow(slot, segment, time, packet);
                     self.shed(slot);
                 }
@@ -178,13 +178,13 @@ impl<'v, V: FlowVisitor> Engine<'v, V> {
         self.numbers.get(flow as usize).copied().unwrap_or(0)
     }
 
-    fn open(&mut self, flow: u32) -> Option<u32> {
+    fn open(&mut self, flow: u32, packet: PacketRef) -> Option<u32> {
         let record = self.table.record(flow);
         let Some(kept) = self.visitor.open(self.number(flow) & !GIVEN_UP, record) else {
             self.table.record_mut(flow).state = FlowState::Dismissed;
             return None;
         };
-        let conversation = Conversation::new(self.limits, record);
+        let conversation = Conversation::new(self.limits, record, packet);
         let slot = Box::new(Slot { flow, conversation, bytes: SLOT_BYTES, kept });
         self.bytes += SLOT_BYTES;
         let at = match self.free.pop() {

@@ -13,9 +13,10 @@ use super::prune::{self, Plan};
 use super::reading::{self, Reading};
 use super::sets::{Capture, ReadCapture, Set};
 use super::{acknowledged, clocks, logs, observe, reporting, scans};
-use crate::finding::Finding;
+use crate::finding::{Finding, KILLING_BYTES};
 use crate::incident::{
-    Claims, Correction, Evidence, HostClocks, HostWatch, Incident, Watch, Whose, incidents, swapped_logs, trigger_of,
+    Claims, Correction, Evidence, Fit, HostClocks, HostWatch, Incident, Watch, Whose, incidents, swapped_logs,
+    trigger_of,
 };
 use crate::names::{Names, short};
 use crate::net::{Address, Endpoint};
@@ -127,6 +128,7 @@ pub fn analyze(options: &Options) -> Analysis {
     let mut reading = reading::captures(intake, options, &plan, &progress);
     let mut told = ClockNotes::default();
     corrected_captures(&mut reading, options, &mut told);
+    suspect_stores(&mut reading, &kills.merged.events, options);
     look_back(&mut reading, &plan, options);
     drop(line);
     let stopped = progress.stopped();
@@ -208,7 +210,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     let unmatched = unmatched(options, &names, &sets, &all_hosts);
     let nat = gateways(&findings, &names, &studied, &events);
     (evidence.events, evidence.clocks, evidence.nat) = (&events, &told.corrections, &nat);
-    let mut incidents = incidents(&evidence);
+    let mut incidents = if options.kills_only { Vec::new() } else { incidents(&evidence) };
     settle(&mut findings, &incidents, &events);
     let left_out = observe::bounded(&mut findings, &mut incidents, options.max_findings);
     if left_out > 0 {
@@ -327,6 +329,53 @@ pub(super) fn corrected_captures(reading: &mut Reading, options: &Options, told:
         told.corrections.add(&c.host, Correction { whose: Whose::Capture, text, uncertainty, agreed: others >= 2 });
     }
     if any {
+        reading.relearn(options);
+    }
+}
+
+/// A process that was killed with less address space than this was not told to allocate what ends a host.
+const SUSPECT_BYTES: u64 = 128 << 30;
+/// Endpoints that are read as stores for a kill's sake.
+const SUSPECTS: usize = 16;
+
+/// Reads endpoints of no known protocol as stores where a scan struck them, a large process was killed on their host, and what
+/// they were sent declares just what this process had: no capture holds a client of theirs.
+fn suspect_stores(reading: &mut Reading, kills: &[OomEvent], options: &Options) {
+    let names = &reading.names;
+    let vm_of = |endpoint: &Endpoint| -> Vec<u64> {
+        let Some(host) = names.host(endpoint.address).map(|h| names.key(h)) else { return Vec::new() };
+        let own = kills.iter().filter(|e| e.host.as_deref().is_some_and(|h| names.key(h) == host));
+        own.filter_map(|e| e.total_vm_bytes).filter(|vm| *vm >= SUSPECT_BYTES).collect()
+    };
+    let known: BTreeSet<Endpoint> = reading.listeners.iter().flatten().copied().collect();
+    let mut sizes: BTreeMap<Endpoint, Vec<u64>> =
+        scans::struck(&reading.sets, &known).into_keys().map(|e| (e, vm_of(&e))).collect();
+    sizes.retain(|_, vm| !vm.is_empty());
+    if sizes.is_empty() || sizes.len() > SUSPECTS {
+        return;
+    }
+    reading.suspects = sizes.keys().copied().collect();
+    reading.relearn(options);
+    let studies = super::protocols::studies(reading, options, &BTreeSet::new());
+    let fits = |f: &Finding| {
+        let claims = f.effects.iter().filter_map(|e| e.allocates_bytes).filter(|c| *c >= KILLING_BYTES);
+        let vm = sizes.get(&f.target).map_or(&[][..], Vec::as_slice);
+        // A process that was larger by more must have been seen to end.
+        let ended = || {
+            let mut stores = studies.iter().flat_map(|s| &s.watched);
+            stores.any(|l| l.endpoint == f.target && l.death_after(f.time).is_some())
+        };
+        let fits = |vm: &u64, c: u64| match Fit::of(Some(*vm), c) {
+            Fit::Fits => true,
+            Fit::Unknown => ended(),
+            Fit::Contradicts | Fit::Unrelated => false,
+        };
+        f.claims && claims.into_iter().any(|c| vm.iter().any(|vm| fits(vm, c)))
+    };
+    let due: BTreeSet<Endpoint> =
+        studies.iter().flat_map(|s| &s.findings).filter(|f| fits(f)).map(|f| f.target).collect();
+    if due != reading.suspects {
+        reading.suspects = due;
         reading.relearn(options);
     }
 }

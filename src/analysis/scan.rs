@@ -341,7 +341,7 @@ impl Flows {
         if self.marking {
             self.mark = SegmentRole::Opens(flow, Box::new(self.table.record(flow).clone()));
         }
-        let tracked = Box::new(Tracked::new(flow, self.table.record(flow), interest, segment));
+        let tracked = Box::new(Tracked::new(flow, self.table.record(flow), interest, segment, packet));
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.tracked[slot as usize] = Some(tracked);

@@ -54,19 +54,24 @@ const PROBE_BYTES: u64 = 4096;
 /// Places that are told.
 const TOLD: usize = 8;
 
-/// Places that a source sent something to again and again and that accepted it and never answered anybody: a store without clients
-/// looks so, and no port names it. `known`: listeners that are judged.
-pub(super) fn probed(sets: &[Set], known: &BTreeSet<Endpoint>) -> Vec<String> {
-    let records = || sets.iter().flat_map(|s| &s.seen.records).filter(|r| r.accepted() && !known.contains(&r.server()));
+/// Endpoints beside those known that a source sent something to again and again without an answer: who, and how often.
+pub(super) fn struck(sets: &[Set], known: &BTreeSet<Endpoint>) -> BTreeMap<Endpoint, (Address, u32)> {
+    let records = sets.iter().flat_map(|s| &s.seen.records).filter(|r| r.accepted() && !known.contains(&r.server()));
     let unanswered =
         |r: &&FlowRecord| r.syn.get().is_some() && r.bytes[1] == 0 && (1..=PROBE_BYTES).contains(&r.bytes[0]);
     let mut counts: BTreeMap<(Endpoint, Address), u32> = BTreeMap::new();
-    for r in records().filter(unanswered) {
+    for r in records.filter(unanswered) {
         *counts.entry((r.server(), r.client().address)).or_default() += 1;
     }
     counts.retain(|_, n| *n >= PROBED);
-    let mut places: BTreeMap<Endpoint, (Address, u32)> = counts.into_iter().map(|((e, a), n)| (e, (a, n))).collect();
-    for r in records().filter(|r| r.bytes[1] > 0) {
+    counts.into_iter().map(|((e, a), n)| (e, (a, n))).collect()
+}
+
+/// Places that a source sent something to again and again and that accepted it and never answered anybody: a store without clients
+/// looks so, and no port names it. `known`: listeners that are judged.
+pub(super) fn probed(sets: &[Set], known: &BTreeSet<Endpoint>) -> Vec<String> {
+    let mut places = struck(sets, known);
+    for r in sets.iter().flat_map(|s| &s.seen.records).filter(|r| r.accepted() && r.bytes[1] > 0) {
         places.remove(&r.server());
     }
     for o in sets.iter().flat_map(|s| &s.seen.ordinary).filter(|o| o.spoken > 0) {

@@ -7,6 +7,7 @@ use super::output::{complain, shown};
 use super::watch::now;
 use crate::alert::{Alerts, Gauges, JOURNAL_SOCKET, Receiver, SYSLOG_SOCKET, SuppressFile, render, write_metrics};
 use crate::case::Case;
+use crate::syscalls::confine_calls;
 use crate::time::Timestamp;
 use crate::vocabulary::Severity;
 
@@ -48,6 +49,12 @@ pub(super) struct AlertArgs {
     /// Counters and gauges for Prometheus: a file for node_exporter's textfile collector
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     metrics: Option<PathBuf>,
+    /// Do not give up system calls that are not needed
+    ///
+    /// After the start all but those that are needed are refused (seccomp), also to commands of alerts, which cannot take
+    /// other rights by setuid then.
+    #[arg(long, hide_short_help = true)]
+    pub(super) no_seccomp: bool,
 }
 
 /// `syslog[:SOCKET]`, `journald[:SOCKET]`.
@@ -74,6 +81,8 @@ pub(super) struct Alerting {
     /// Findings of at least this severity are alerts.
     pub(super) on: Severity,
     metrics: Option<PathBuf>,
+    /// All system calls are kept.
+    pub(super) no_seccomp: bool,
 }
 
 impl AlertArgs {
@@ -113,7 +122,16 @@ impl AlertArgs {
         }
         let (exec, file, logs) = (self.alert_exec, self.alert_file, self.alert_to);
         let alerts = Alerts { exec, file, logs, suppress, ..Alerts::default() };
-        Ok(Alerting { alerts, on: self.alert_on.unwrap_or(usual), metrics: self.metrics })
+        let on = self.alert_on.unwrap_or(usual);
+        Ok(Alerting { alerts, on, metrics: self.metrics, no_seccomp: self.no_seccomp })
+    }
+}
+
+/// Gives up the system calls that are not needed, unless `kept`; that the kernel has no means for it is said. `runs`: other
+/// programs are started.
+pub(super) fn give_up_calls(kept: bool, runs: bool) {
+    if let Some(e) = (!kept).then(|| confine_calls(runs)).and_then(Result::err) {
+        complain(&format!("no system call is refused to this process: {e}"));
     }
 }
 

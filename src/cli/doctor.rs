@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::exit::Exit;
 use super::output::shown;
+use crate::syscalls::is_refused_here;
 
 /// Arguments of `doctor`.
 #[derive(clap::Args, Debug)]
@@ -55,6 +56,7 @@ pub(super) fn run(a: &Args) -> anyhow::Result<Exit> {
         timezone(),
         libpcap(),
         landlock(&read("/sys/kernel/security/lsm"), &read("/proc/sys/kernel/osrelease")),
+        seccomp(),
         memory(&read("/proc/meminfo"), &read("/proc/sys/vm/overcommit_memory")),
         offload(),
     ];
@@ -259,6 +261,15 @@ fn landlock(modules: &str, release: &str) -> Look {
             Some("boot with lsm=landlock,… (see /sys/kernel/security/lsm)"),
         ),
         _ => Look::new("Landlock", State::Note, format!("Linux {}.{} is older than 5.13", version.0, version.1), None),
+    }
+}
+
+/// Filters of system calls, tried: `watch`, `live` and `merge` give up what they do not need.
+fn seccomp() -> Look {
+    match is_refused_here() {
+        Ok(true) => Look::new("seccomp", State::Good, "active: a system call that is not needed was refused", None),
+        Ok(false) => Look::new("seccomp", State::Note, "the filter was taken, but nothing was refused", None),
+        Err(e) => Look::new("seccomp", State::Note, format!("not active: {e}"), None),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::alerts::{AlertArgs, Alerting, DeliveryResult, Metrics};
+use super::alerts::{AlertArgs, Alerting, DeliveryResult, Metrics, give_up_calls};
 use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
@@ -214,7 +214,7 @@ fn list_interfaces() -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
-/// Another user, and Landlock.
+/// Another user, Landlock, and system calls.
 fn give_up(a: &Args, alerting: &Alerting) -> anyhow::Result<()> {
     if let Some(directory) = &a.write {
         crate::disk::create_dir_all(directory)
@@ -223,9 +223,16 @@ fn give_up(a: &Args, alerting: &Alerting) -> anyhow::Result<()> {
     if let Some(user) = &a.user {
         drop_privileges(user)?;
     }
-    if a.no_landlock {
-        return Ok(());
+    let runs = alerting.alerts.exec.is_some();
+    if !a.no_landlock {
+        give_up_paths(a, alerting, runs);
     }
+    give_up_calls(alerting.no_seccomp, runs);
+    Ok(())
+}
+
+/// All of the file system but what is written and read from now on.
+fn give_up_paths(a: &Args, alerting: &Alerting, runs: bool) {
     let parent = |p: &Path| match p.parent() {
         Some(d) if !d.as_os_str().is_empty() => d.to_owned(),
         _ => PathBuf::from("."),
@@ -236,12 +243,11 @@ fn give_up(a: &Args, alerting: &Alerting) -> anyhow::Result<()> {
     writable.extend(alerting.writable().map(parent));
     let mut readable = vec![PathBuf::from("/proc")];
     readable.extend(alerting.readable().map(parent));
-    match confine(&writable, &readable, alerting.alerts.exec.is_some()) {
+    match confine(&writable, &readable, runs) {
         Ok(Confined::Fully | Confined::Partly) => {}
         Ok(Confined::Not) => complain("this kernel has no Landlock: the process is not confined"),
         Err(e) => complain(&format!("the process is not confined: {e}")),
     }
-    Ok(())
 }
 
 /// Prints what is new; whether any of it is flagged.

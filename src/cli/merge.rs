@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::alerts::{AlertArgs, DeliveryResult, Metrics};
+use super::alerts::{AlertArgs, DeliveryResult, Metrics, give_up_calls};
 use super::args;
 use super::exit::Exit;
 use super::output::{complain, shown};
@@ -72,6 +72,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         !(a.evidence.iter().any(standard) && a.common.job.job.as_ref().is_some_and(standard)),
         "standard input is evidence or accounting, not both: --job FILE was required"
     );
+    give_up_calls(a.alerts.no_seccomp, false);
     let mut all = Joined::default();
     for path in &a.evidence {
         all.take(path, true)?;
@@ -192,6 +193,7 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
     let alerting_any = alerting.alerts.is_any();
     let mut metrics = Metrics::begin(&alerting, &case)?;
     let limits = Limits { age: a.keep, size: a.case_max };
+    give_up_calls(alerting.no_seccomp, alerting.alerts.exec.is_some());
     let mut central = Central::new(case, a.follow.clone(), (alerting.alerts, alerting.on), limits);
     if !a.once {
         central.gather()?;

@@ -7,8 +7,9 @@ use super::output::{Sink, complain};
 use super::select::{SelectArgs, Selected};
 use crate::analysis::walk;
 use crate::escape;
-use crate::flows::{Align, Columns, Item, KINDS, Keep, MessageLine, Messages, Tongue};
+use crate::flows::{Item, KINDS, Keep, MessageLine, Messages, Tongue};
 use crate::protocol::tcpstore::Dialect;
+use crate::report::{Align, Columns};
 use crate::stream::Direction;
 
 /// Arguments of `messages`.
@@ -149,7 +150,7 @@ impl List {
             ("ANSWER", Align::Left),
         ];
         match format {
-            MessageFormat::Table if !plain => List::Table(Columns::new(out, &HEADS)),
+            MessageFormat::Table if !plain => List::Table(Columns::new(out, " ", &HEADS)),
             MessageFormat::Json => List::Document(out, false),
             MessageFormat::Table | MessageFormat::Jsonl => List::Lines(out),
         }

@@ -76,7 +76,7 @@ enum Command {
     Streams(streams::Args),
     /// The OOM events in logs, and what was not understood
     Oom(oom::Args),
-    /// What is missing here, and the fix: rights, disk, clocks, libpcap, Landlock
+    /// What is missing here, and the fix: rights, disk, clocks, libpcap, Landlock, seccomp
     Doctor(doctor::Args),
     /// What a scan would do to each server, before it is run
     Prescan(prescan::Args),

@@ -32,8 +32,13 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) fn run(a: Args) -> anyhow::Result<Exit> {
-    let options =
-        Options { oom: a.logs, hosts: a.clocks.hosts.clone(), examples: EXAMPLES, ..a.clocks.setup().options()? };
+    let options = Options {
+        oom: a.logs,
+        hosts: a.clocks.hosts.clone(),
+        examples: EXAMPLES,
+        kills_only: true,
+        ..a.clocks.setup().options()?
+    };
     let mut analysis = analyze(&options);
     // A log is named for its host by its argument here.
     for warning in analysis.report.inputs.iter_mut().flat_map(|i| &mut i.warnings) {

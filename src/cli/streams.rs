@@ -11,8 +11,9 @@ use super::output::{Sink, shown};
 use super::select::{SelectArgs, Selected};
 use crate::analysis::{Totals, walk};
 use crate::escape;
-use crate::flows::{Align, Columns, Files, FlowSummary, Follow, FollowFormat, Streams};
+use crate::flows::{Files, FlowSummary, Follow, FollowFormat, Streams};
 use crate::report::size::{grouped, span};
+use crate::report::{Align, Columns};
 use crate::stream::Direction;
 
 /// How the documents begin.
@@ -175,7 +176,7 @@ impl List {
             ("SPEAKS", Align::Left),
         ];
         match format {
-            Format::Table => List::Table(Columns::new(out, &HEADS)),
+            Format::Table => List::Table(Columns::new(out, " ", &HEADS)),
             Format::Jsonl => List::Lines(out),
             Format::Json => List::Document(out, false),
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::alerts::{AlertArgs, DeliveryResult, Metrics};
+use super::alerts::{AlertArgs, DeliveryResult, Metrics, give_up_calls};
 use super::args;
 use super::exit::Exit;
 use super::flags::{JoinArgs, StatusArgs};
@@ -121,6 +121,7 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     };
     let stop = stop_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
+    give_up_calls(alerting.no_seccomp, journal || wish.alerts.exec.is_some());
     let mut watcher = Watcher::new(case, options, wish)?;
     let mut said = std::collections::BTreeSet::new();
     loop {

@@ -1,6 +1,5 @@
 //! Flows and messages for reading rather than judging: what `streams` and `messages` show.
 
-mod columns;
 mod coverage;
 mod document;
 mod fields;
@@ -15,7 +14,6 @@ mod recognition;
 mod selection;
 mod summary;
 
-pub use columns::{Align, Columns};
 pub use files::Files;
 pub use follow::{Follow, FollowFormat};
 pub use message::{MessageLine, Tongue};

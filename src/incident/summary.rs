@@ -34,7 +34,14 @@ pub(crate) fn summary(e: &Evidence<'_>, i: &Incident) -> String {
     match explained.first() {
         Some(_) => {
             let stores = distinct(explained.iter().copied()).len();
-            let each = if stores == 1 { "its store had" } else { "each store had" };
+            let of_store = |h: &&HostPart| {
+                h.trigger
+                    .as_ref()
+                    .and_then(|t| e.findings.get(t.finding))
+                    .is_none_or(|f| f.protocol == Some("tcpstore"))
+            };
+            let noun = if explained.iter().all(of_store) { "store" } else { "listener" };
+            let each = format!("{} {noun} had", if stores == 1 { "its" } else { "each" });
             text.push_str(&format!(" {} {each} been sent {}", earlier(&explained), claims(e, i, &explained)));
             rest(i, &mut text);
         }

@@ -8,7 +8,7 @@ use super::{Evidence, HostPart, kill_of};
 use crate::clock::{death_misses, longest_to_die};
 use crate::finding::{Effect, Finding};
 use crate::oom::{OomEvent, OomKind, TimeSource, ToldBy};
-use crate::protocol::listener::Death;
+use crate::protocol::listener::{Death, NAMED_BY_A_KILL};
 use crate::size::{bytes, readings};
 use crate::time::Timestamp;
 use crate::vocabulary::{Acknowledged, Outcome, Verdict};
@@ -58,6 +58,7 @@ pub(super) fn weigh(e: &Evidence<'_>, part: &mut HostPart, event: &OomEvent, t: 
     let claim = claimed(t, f);
     s.say(format!("the kernel killed {process}{pid} {} the claim of {}", later(t), bytes(claim)));
     delivery(&mut s, t, f);
+    named(&mut s, e, f);
     size(&mut s, event, t, claim);
     silence(e, &mut s, event, f);
     let ended = death_of(e, f);
@@ -105,6 +106,16 @@ fn later(t: &Trigger) -> String {
         u if u < 0.05 => format!("{} after", span(t.lag)),
         u if t.lag - u <= 0.0 => format!("at most {} after", span(((t.lag + u) * 100.0).ceil() / 100.0)),
         u => format!("{} (± {u:.1} s) after", span(t.lag)),
+    }
+}
+
+/// What only the kill's own size names a store is no second fact.
+fn named(s: &mut Scales, e: &Evidence<'_>, f: &Finding) {
+    if e.listener(f.target).is_some_and(|l| l.named_by.as_deref() == Some(NAMED_BY_A_KILL)) {
+        s.hold(format!(
+            "that a store listens on port {} is told by nothing but this size: at best probable",
+            f.target.port
+        ));
     }
 }
 

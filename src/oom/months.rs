@@ -40,7 +40,9 @@ pub(super) fn month(bytes: &[u8]) -> Option<(u32, &[u8])> {
         return (1..=12).contains(&month).then_some((month, rest));
     }
     let (name, rest) = letters(bytes);
-    let name = std::str::from_utf8(name).ok()?.to_lowercase();
+    // What is no UTF-8 is Latin-1.
+    let latin = || name.iter().map(|b| char::from(*b)).collect();
+    let name = std::str::from_utf8(name).map_or_else(|_| latin(), str::to_string).to_lowercase();
     let at = MONTHS.iter().position(|names| names.iter().any(|n| name.starts_with(n)))?;
     Some((u32::try_from(at).ok()? + 1, rest.strip_prefix(b".").unwrap_or(rest)))
 }

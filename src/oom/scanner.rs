@@ -8,13 +8,14 @@ use super::format::Format;
 use super::object::{self, Context, Found, Record, document};
 use super::options::Options;
 use super::prefix::{self, Peeled, Writer};
-use super::sheet::{Sheets, Told, counter, export, list};
+use super::sheet::{Sheets, Told, counter, export, list, spreadsheet};
 use super::stamp::Stamp;
 use super::summary::{LogSummary, NotUnderstood};
 use super::teller::{self, Saying};
 use super::time_range::{LogSpan, year_of};
 use super::{decode, prefilter, reason, text};
 use crate::names::Names;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -55,6 +56,8 @@ pub fn looks_like_a_log(head: &[u8]) -> bool {
 enum Mode {
     Lines,
     List(list::Columns),
+    /// A log store's export as CSV, by the names of its columns.
+    Spreadsheet(Vec<String>),
     /// What kubectl prints as YAML.
     Yaml(object::yaml::Objects),
     /// By whose they are: lines of several hosts may come mixed.
@@ -69,12 +72,27 @@ struct Document {
     number: u64,
 }
 
-/// An object of JSON that ends a line of text.
-fn embedded(message: &[u8]) -> Option<&[u8]> {
+/// An object of JSON that ends a line of text; also as Fluent Bit prints records: `[TIME, {…}]`, with `=>` behind names.
+fn embedded(message: &[u8]) -> Option<Cow<'_, [u8]>> {
     let message = message.trim_ascii_end();
-    let at = text::find(message, b"{\"").filter(|_| message.ends_with(b"}"))?;
-    let before = at.checked_sub(1).and_then(|i| message.get(i));
-    before.is_none_or(u8::is_ascii_whitespace).then(|| message.get(at..)).flatten()
+    let inner = message.strip_suffix(b"]").filter(|m| m.ends_with(b"}")).unwrap_or(message);
+    let at = text::find(inner, b"{\"").filter(|_| inner.ends_with(b"}"))?;
+    let before = at.checked_sub(1).and_then(|i| inner.get(i));
+    let object = before.is_none_or(u8::is_ascii_whitespace).then(|| inner.get(at..)).flatten()?;
+    if text::find(object, b"\"=>").is_none() {
+        return Some(object.into());
+    }
+    Some(String::from_utf8_lossy(object).replace("\"=>", "\":").into_bytes().into())
+}
+
+/// The time before a record of Fluent Bit: `[1790000000.123456, {…`, `[0] kmsg: [[1790000000.123456, {}], {…`.
+fn record_time(line: &[u8]) -> Option<Stamp> {
+    let head = line.get(..text::find(line, b"{\"")?)?;
+    let number = head.split(|b| !b.is_ascii_digit() && *b != b'.').filter(|n| n.contains(&b'.')).next_back()?;
+    match super::stamp::any(number)? {
+        (stamp, []) => Some(stamp),
+        _ => None,
+    }
 }
 
 /// Reads one log.
@@ -220,6 +238,10 @@ impl Scanner {
                 self.mode = Mode::List(columns);
                 return;
             }
+            if let Some(names) = spreadsheet::heading(line) {
+                self.mode = Mode::Spreadsheet(names);
+                return;
+            }
             if list::opens(line) {
                 self.mode = Mode::List(list::USUAL);
             } else if object::yaml::opens(line) {
@@ -234,6 +256,12 @@ impl Scanner {
                 None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
                 None => self.not_understood(number, line, reason::LIST),
             },
+            Mode::Spreadsheet(names) => {
+                if prefilter::may_matter(line) {
+                    let value = spreadsheet::row(names, line);
+                    self.object(number, whose, &value);
+                }
+            }
             Mode::Yaml(objects) => {
                 if let Some((value, at)) = objects.line(number, line) {
                     self.object(at, whose, &value);
@@ -296,7 +324,8 @@ impl Scanner {
             return self.counted(number, whose, &peeled, &reading);
         }
         if let Some(object) = embedded(&peeled.message).filter(|_| around.is_none()) {
-            let (object, head) = (object.to_vec(), peeled.clone().owned());
+            let (object, mut head) = (object.into_owned(), peeled.clone().owned());
+            head.stamp = head.stamp.or_else(|| Some((record_time(line)?, object::LOGGED)));
             if self.objects(number, whose, &object, Some(&head)) == Some(true) {
                 return;
             }

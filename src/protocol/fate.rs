@@ -16,7 +16,9 @@ const TIED_SECONDS: f64 = 900.0;
 /// life, with that life's death.
 pub fn fatal_claims<'a>(listener: &Listener, claims: &[&'a Finding]) -> Vec<(&'a Finding, Option<Death>)> {
     let mut fatal: Vec<(&Finding, Option<Death>)> = Vec::new();
-    for f in claims.iter().copied().filter(|f| is_open_claim(f) && largest_claim(f) >= WARNING_BYTES) {
+    // Where the capture holds nothing that the listener sent on the claim's connection, nobody knows whether it answered.
+    let told = |f: &&Finding| !f.one_direction && is_open_claim(f) && largest_claim(f) >= WARNING_BYTES;
+    for f in claims.iter().copied().filter(told) {
         // What came after a fatal claim in the same life was never read.
         let held = |(_, death): &(&Finding, Option<Death>)| death.is_none_or(|d| d.time >= f.time);
         if fatal.last().is_some_and(held) {

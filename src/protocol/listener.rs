@@ -246,6 +246,9 @@ pub const ENDING_SECONDS: f64 = 0.005;
 /// Two captures show one event within this time of each other, in seconds.
 const SAME_SECONDS: f64 = 0.25;
 
+/// How a store is named that nothing names but the size of a process that was killed on its host.
+pub const NAMED_BY_A_KILL: &str = "the total-vm of a process killed on its host, which is what it was told to allocate";
+
 /// What a listener did with one connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Observed {

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use comfy_table::{ContentArrangement, Table, presets};
-
+use super::columns::{Align, Columns};
 use super::csv;
 use super::escape::clean;
 use super::markdown_text::{cell, md};
@@ -143,14 +142,10 @@ pub fn write_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let lines: u64 = report.inputs.iter().filter_map(|i| i.lines).sum();
         writeln!(out, "No OOM kill is told by the {lines} lines of {} log(s).", report.inputs.len())?;
     } else {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(HEADER.to_vec());
-        table.add_rows(report.oom_events.iter().map(|e| cells(e, 60)));
-        for line in table.lines() {
-            writeln!(out, "{}", line.trim_end())?;
-        }
+        let heads = HEADER.map(|h| (h, if h == "Pid" { Align::Right } else { Align::Left }));
+        let mut table = Columns::new(&mut *out, "  ", &heads);
+        report.oom_events.iter().try_for_each(|e| table.row(cells(e, 60), Vec::new()))?;
+        table.finish()?;
     }
     for input in &report.inputs {
         for w in &input.warnings {

@@ -3,6 +3,7 @@
 pub mod carve;
 mod carve_flows;
 mod carve_redacted;
+mod columns;
 pub mod csv;
 pub use crate::escape;
 mod firewall;
@@ -20,5 +21,6 @@ pub mod size;
 pub mod table;
 mod view;
 
+pub use columns::{Align, Columns};
 pub use pseudonym::Pseudonyms;
 pub use redact::redacted;

@@ -23,7 +23,7 @@ pub fn quiet(r: &FlowRecord) -> Option<Quiet> {
     let closed = r.client_closed()?;
     let syn_ack = r.syn_ack.get()?;
     // The scanner's kernel answers a SYN-ACK it never asked for with a reset: SYN and RST are all it sends.
-    if r.rst[0].get().is_some() && r.packets[0] <= 2 && r.fin[0].get().is_none() {
+    if r.half_open() {
         return Some(Quiet::HalfOpen);
     }
     (closed.seconds_since(syn_ack) <= BRIEF).then_some(Quiet::ConnectAndClose)

@@ -83,6 +83,8 @@ struct Doubted {
     time: Timestamp,
     packet: PacketRef,
     reason: Refusal,
+    /// The receiver answered it with a RST.
+    reset: bool,
 }
 
 /// What one segment did.
@@ -155,7 +157,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(limits: AssemblerLimits, record: &FlowRecord, direction: Direction) -> Self {
+    fn new(limits: AssemblerLimits, record: &FlowRecord, packet: PacketRef, direction: Direction) -> Self {
         let isn = record.isn(direction);
         let answered = record.isn(Direction::ToClient).is_some();
         let mut assembler = Assembler::new(limits);
@@ -163,8 +165,8 @@ impl Stream {
             assembler.syn(isn);
         }
         let to_server = direction == Direction::ToServer;
-        // The SYN and an ACK came before: the connection stands, whichever of the two sides speaks first.
-        let spoken = record.packets[0] > if to_server { 2 } else { 1 } || record.bytes[1] > 0;
+        // The SYN and another packet came before: the connection stands, whichever of the two sides speaks first.
+        let spoken = record.client_packet().is_some_and(|first| first != packet) || record.bytes[1] > 0;
         // Of a connection that the capture joined midway: its server spoke, and did not merely refuse.
         let unopened = record.follows_without_syn();
         let seen = isn.is_none() && record.packets[1] > 0 && record.rst[1].get().is_none() && !unopened;
@@ -188,7 +190,8 @@ impl Stream {
             recent: (to_server && record.syn_timestamp != 0).then_some(record.syn_timestamp),
             timestamps: record.bits & FlowRecord::TIMESTAMPS != 0,
             sack: record.bits & FlowRecord::SACK != 0,
-            closed: record.rst.iter().any(|t| t.get().is_some()),
+            closed: record.rst.iter().any(|t| t.get().is_some())
+                || to_server && record.fin.iter().all(|t| t.get().is_some()),
             rejected: record.rst[1 - direction.index()].get().is_some(),
             unopened: unopened && to_server,
             ended: None,
@@ -328,14 +331,17 @@ impl Stream {
         }
     }
 
+    /// Whether an acknowledgement is not of this stream, as far as its numbers tell, but of the connection that had these ports
+    /// before; `answered`: the receiver's SYN-ACK was seen.
+    fn is_foreign(&self, ack: u32, answered: bool) -> bool {
+        let fits = |d: &Doubted| ack.wrapping_sub(d.seq) <= 1 << 22;
+        let far = |isn: u32| ack.wrapping_sub(isn) > 1 << 26;
+        let open = self.acknowledged.is_none() && !answered && self.to_server;
+        open && (self.unopened && !self.doubted.iter().any(fits) || self.isn.is_some_and(far))
+    }
+
     /// The receiver sent a segment with this acknowledgement and window.
     fn heard(&mut self, ack: u32, window: u32) {
-        let fits = |d: &Doubted| ack.wrapping_sub(d.seq) <= 1 << 22;
-        if self.unopened && self.acknowledged.is_none() && !self.doubted.iter().any(fits) {
-            // Of the connection before: it was not this one's bytes that the receiver answered.
-            self.rejected = true;
-            return;
-        }
         if self.acknowledged.is_none_or(|a| before(a, ack)) {
             self.acknowledged = Some(ack);
         }
@@ -379,6 +385,7 @@ impl Stream {
                 time,
                 packet,
                 reason,
+                reset: false,
             });
         }
         room
@@ -413,7 +420,7 @@ impl Stream {
                 Refusal::Checksum | Refusal::NotEstablished | Refusal::Acknowledgement | Refusal::Closed
             );
             // Whoever answers, and does not refuse, has a connection.
-            let opened = d.reason == Refusal::NotEstablished && self.acknowledged.is_some();
+            let opened = d.reason == Refusal::NotEstablished && self.acknowledged.is_some() && !d.reset;
             let needed = opened || self.lacks(&d) || d.reason == Refusal::Closed && !self.closed;
             let proven = d.reason != Refusal::Control || d.wire_length > 0;
             if needed && !unseen && proven || unseen && plausible {
@@ -467,9 +474,9 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation of which no payload was seen yet.
-    pub fn new(limits: AssemblerLimits, record: &FlowRecord) -> Self {
-        let mut streams = [Direction::ToServer, Direction::ToClient].map(|d| Stream::new(limits, record, d));
+    /// A conversation of which no payload was seen yet; `packet` is the first one that it is to be given.
+    pub fn new(limits: AssemblerLimits, record: &FlowRecord, packet: PacketRef) -> Self {
+        let mut streams = [Direction::ToServer, Direction::ToClient].map(|d| Stream::new(limits, record, packet, d));
         if let (Some(isn), true) = (record.isn(Direction::ToServer), record.server_window > 0) {
             streams[0].heard(isn.wrapping_add(1), u32::from(record.server_window));
         }
@@ -577,8 +584,9 @@ impl Conversation {
                 stream.refuse(reason, s.wire_length);
                 keep(&mut self.refused, direction, s, time, packet, reason);
                 // A host without the connection answers with the number that it was told to have sent.
-                let told = |d: &Doubted| d.ack == Some(s.seq);
-                back.rejected |= s.flags.rst() && !s.flags.ack() && back.doubted.iter().any(told);
+                for d in back.doubted.iter_mut().filter(|d| s.flags.rst() && !s.flags.ack() && d.ack == Some(s.seq)) {
+                    (d.reset, back.rejected) = (true, true);
+                }
                 // Whoever answers a second SYN with a RST gave the half-open connection up (`embryonic_reset`).
                 if direction == Direction::ToClient && s.flags.rst() && s.flags.ack() && !back.established {
                     (back.closed, back.rejected) = (true, true);
@@ -654,6 +662,10 @@ impl Stream {
 
     /// What a segment says of its sender: how far it has sent, and as the receiver of `back`, how far it has read.
     fn speaks(&mut self, s: &Segment<'_>, seq: u32, back: &mut Stream, counts: bool) {
+        if s.flags.ack() && !s.flags.rst() && back.is_foreign(s.ack, self.isn.is_some()) {
+            back.rejected = true;
+            return;
+        }
         let end = seq.wrapping_add(s.wire_length).wrapping_add(u32::from(s.flags.fin()));
         if counts && self.sent.is_none_or(|sent| before(sent, end)) {
             self.sent = Some(end);

@@ -257,10 +257,10 @@ impl FlowRecord {
         self.direction_known && self.bits & (Self::CLIENT_ISN | Self::CLIENT_ISN << 1) == 0
     }
 
-    /// The SYN-ACK is as if it had not been.
+    /// The number of the SYN-ACK is as if it had not been told.
     pub(crate) fn forget_answer(&mut self) {
         self.bits &= !(Self::CLIENT_ISN << 1);
-        (self.isns[1], self.server_window, self.syn_ack) = (0, 0, OptionalTime::NEVER);
+        (self.isns[1], self.server_window) = (0, 0);
     }
 
     /// Notes an initial sequence number.
@@ -334,6 +334,14 @@ impl FlowRecord {
     /// lost the SYN-ACK.
     pub fn refused(&self) -> bool {
         self.syn.get().is_some() && !self.accepted() && self.bytes[0] == 0 && self.rst[1].get().is_some()
+    }
+
+    /// Whether the client answered the SYN-ACK with a reset, as the kernel of a host does whose scanner sent the SYN: the
+    /// connection never reached the process. A capture may hold every packet several times.
+    pub fn half_open(&self) -> bool {
+        let reset = self.rst[0].get().is_some() && self.fin[0].get().is_none();
+        let bare = self.bytes == [0, 0] && self.server_closed().is_none();
+        reset && (self.packets[0] <= 2 || bare && self.packets[0] <= self.packets[1].saturating_mul(2))
     }
 
     /// When the listener's side first sent FIN or RST.

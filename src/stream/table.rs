@@ -598,7 +598,7 @@ fn note_control(
     let gives_up = direction == Direction::ToClient && flags.rst() && flags.ack() && record.syn_ack.get().is_some();
     if takes(record, direction, segment) {
         note_close(record, direction, flags.fin(), flags.rst(), time, packet);
-    } else if gives_up && !record.close_packets[0].is_set() {
+    } else if gives_up {
         // The answer to a second SYN: the server has given the half-open connection up (`embryonic_reset`).
         record.forget_answer();
     }

@@ -47,7 +47,7 @@ impl std::fmt::Display for LogFields {
     }
 }
 
-const MESSAGES: [&str; 22] = [
+pub(super) const MESSAGES: [&str; 22] = [
     "message",
     "MESSAGE",
     "msg",
@@ -143,7 +143,7 @@ const WEAK: [&[&str]; 8] = [
     &["resource", "labels", "pod_name"],
 ];
 
-const LOGGED: Clock = Clock { from: "time of the log store's record", floor: 1_000_000, after: false };
+pub(crate) const LOGGED: Clock = Clock { from: "time of the log store's record", floor: 1_000_000, after: false };
 
 /// By the path that the user gave: a name, or names with points between them.
 fn given<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {

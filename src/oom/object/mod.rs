@@ -15,6 +15,7 @@ use super::prefix::{Peeled, Writer};
 use super::stamp::Stamp;
 use super::teller::Saying;
 use super::{prefilter, text};
+pub(crate) use fields::LOGGED;
 pub use fields::LogFields;
 pub(crate) use journal::Record;
 use serde_json::Value;
@@ -123,6 +124,11 @@ fn inside(value: &Value, around: &Context, fields: &LogFields, depth: usize, eac
     any
 }
 
+/// Whether a field of this name holds a message.
+pub(crate) fn has_message(name: &str) -> bool {
+    fields::MESSAGES.contains(&name)
+}
+
 /// A text that is not empty, by its path.
 fn string<'a>(object: &'a Value, path: &[&str]) -> Option<&'a str> {
     path.iter().try_fold(object, |o, key| o.get(key))?.as_str().filter(|s| !s.is_empty())
@@ -137,6 +143,9 @@ impl Context {
         line.contained |= self.contained;
         if !line.stamp.is_some_and(|(s, _)| s.is_dated()) {
             line.stamp = self.stamp.or(line.stamp);
+        }
+        if let Some((Stamp::Boot { nanos }, _)) = self.stamp {
+            line.boot = line.boot.or(Some(nanos));
         }
         line.format = self.format.or(line.format);
     }

@@ -5,6 +5,7 @@ pub(crate) mod export;
 mod kubectl;
 pub(crate) mod list;
 pub(crate) mod slurm;
+pub(crate) mod spreadsheet;
 mod unit;
 
 use super::prefix::Peeled;

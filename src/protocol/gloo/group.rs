@@ -158,7 +158,9 @@ impl Groups {
         }
         for c in given.connections.values().flatten().map(|g| &g.connection) {
             let r = c.record;
-            let Some(fin) = r.fin[0].get().filter(|_| r.rst[0].get().is_none() && r.bytes[0] < 8) else { continue };
+            // What was delivered, not what was captured: a capture may hold every packet twice.
+            let sent = c.observation.map_or(r.bytes[0], |o| o.counters[0].delivered);
+            let Some(fin) = r.fin[0].get().filter(|_| r.rst[0].get().is_none() && sent < 8) else { continue };
             if !self.is_stranger(r.client().address, r.server()) || !completed(r) {
                 continue;
             }
@@ -208,8 +210,7 @@ fn families(joined: impl Iterator<Item = (Address, Address)>) -> BTreeMap<Addres
 
 /// Whether the handshake was completed: a half-open scan answers the SYN-ACK with a reset and never reaches the process.
 pub(super) fn completed(r: &FlowRecord) -> bool {
-    let half_open = r.rst[0].get().is_some() && r.packets[0] <= 2 && r.fin[0].get().is_none();
-    r.accepted() && !half_open && (r.packets[0] > 1 || r.bytes[0] > 0)
+    r.accepted() && !r.half_open() && (r.client_packet().is_some() || r.bytes[0] > 0)
 }
 
 /// The packet to look at, and its time: the first bytes, the end of a connection that came and went, else its beginning.

@@ -6,7 +6,7 @@ use super::super::seam::{DistinctFlow, Given};
 use super::super::stray;
 use super::rules::{DoorRule, TensorpipeRule};
 use super::{Harm, Named, Names, words};
-use crate::finding::{self, Declared, Finding, Rule, finding_id};
+use crate::finding::{self, Declared, DialectName, Effect, Finding, Rule, finding_id};
 use crate::net::{Address, Endpoint};
 use crate::stream::{Direction, FlowRecord, PacketRef};
 use crate::time::Timestamp;
@@ -63,7 +63,7 @@ fn strays<'a>(named: &Named, flows: &'a [DistinctFlow<'a>]) -> Vec<Stray<'a>> {
     let of = |flow: &'a DistinctFlow<'a>| {
         let record = flow.connection.record;
         let client = words(flow).map_or(&[][..], |w| w.client());
-        let halfopen = record.bytes[0] == 0 && record.packets[0] <= 2 && record.rst[0].get().is_some();
+        let halfopen = record.bytes[0] == 0 && record.half_open();
         // Of bytes that were not read nothing can be said.
         let unread = client.is_empty() && record.bytes[0] > 0;
         if !record.accepted() || record.syn.get().is_none() || halfopen || unread || (named.own)(client) {
@@ -196,6 +196,20 @@ fn length(stray: &Stray<'_>, name: &str) -> Option<Finding> {
     f.declared = Some(Declared { bytes: Some(declared), count: None, field: "length" });
     f.delivered = Some(record.bytes[0].saturating_sub(8));
     f.listener_outcome = Some(Outcome::Allocates);
+    // A claim as a store's is: it may be what a kill on this host is due to.
+    f.claims = true;
+    f.effects.push(Effect {
+        dialect: DialectName::new("tensorpipe", "PyTorch with RPC"),
+        backend: "uv",
+        outcome: Outcome::Allocates,
+        allocates_bytes: Some(declared),
+        resident: Some(true),
+        blocks_server: false,
+        condition: Some("where the kernel grants it; else the process aborts".to_string()),
+        query: None,
+        declared: f.declared.clone(),
+        explanation: String::new(),
+    });
     Some(f)
 }
 

@@ -44,7 +44,7 @@ impl Shown {
         match first_close(record) {
             Some(close) => Shown::at(close.time, close.packet),
             None => {
-                let alone = record.packets == [2, 1];
+                let alone = record.bytes == [0, 0] && record.packets[0] == record.packets[1].saturating_mul(2);
                 let time = record.syn_ack.get().filter(|_| !alone).unwrap_or(record.last);
                 Shown::at(time, record.client_packet().unwrap_or(record.first_packet))
             }

@@ -196,7 +196,7 @@ pub(super) fn standing(listener: &NcclListener, flow: &Flow<'_>) -> Standing {
     if n == 0 && record.bytes[0] > 0 {
         return Standing::Unclear;
     }
-    if n == 0 && record.packets[0] <= 2 && record.rst[0].get().is_some() && record.fin[0].get().is_none() {
+    if n == 0 && record.half_open() {
         return Standing::HalfOpen;
     }
     let close = first_close(record);

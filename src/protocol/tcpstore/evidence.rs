@@ -41,6 +41,11 @@ impl DialectSet {
         DialectSet(self.0 & other.0)
     }
 
+    /// Those in either.
+    pub fn union(self, other: DialectSet) -> DialectSet {
+        DialectSet(self.0 | other.0)
+    }
+
     /// How many.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize

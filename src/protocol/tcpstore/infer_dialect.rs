@@ -174,11 +174,20 @@ pub struct Narrowed {
 /// (a stray's) says nothing.
 pub fn narrow<'a>(flows: impl IntoIterator<Item = &'a FlowReadings>) -> Narrowed {
     let mut out = Narrowed { dialects: DialectSet::ALL, since: None, until: None, evidence: Vec::new() };
+    let mut others = DialectSet::NONE;
     for flow in flows {
         let each = || Dialect::ALL.into_iter().zip(&flow.readings);
         let sound: DialectSet = each().filter(|(_, r)| r.is_sound()).map(|(d, _)| d).collect();
         let left = out.dialects.intersection(sound);
         if left.is_empty() {
+            // Sound, and in none of those that are left: another store had, or came to, the same port.
+            if !sound.is_empty() && others.is_empty() {
+                let packet = each().filter(|(_, r)| r.is_sound()).find_map(|(_, r)| r.queries.first()).map(|(_, p)| *p);
+                let names: Vec<String> = sound.iter().map(|d| d.to_string()).collect();
+                let text = format!("a store of dialect {} answered on the same port too", names.join(" or "));
+                out.evidence.push(Evidence { text, packet: packet.unwrap_or_default() });
+            }
+            others = others.union(sound);
             continue;
         }
         for (dialect, reading) in each() {
@@ -205,6 +214,10 @@ pub fn narrow<'a>(flows: impl IntoIterator<Item = &'a FlowReadings>) -> Narrowed
         {
             out.versions(d);
         }
+    }
+    if !others.is_empty() {
+        out.dialects = out.dialects.union(others);
+        (out.since, out.until) = (None, None);
     }
     out
 }

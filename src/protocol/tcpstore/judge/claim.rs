@@ -125,7 +125,14 @@ fn of_stray(listener: &Listener, connection: &Connection<'_>, o: &FlowObservatio
     // What was delivered, not what was sent: a segment may stand in the capture twice.
     let kept = o.kept[0].last().map_or(0, |k| k.offset + k.bytes.len() as u64);
     let named = identify(&head, if o.kept_whole[0] { kept } else { o.record.bytes[0] });
-    let segments: Vec<&[u8]> = o.kept[0].iter().map(|k| k.bytes.as_slice()).collect();
+    // Up to the first byte that the capture lacks: a model that reads on behind it takes data for lengths.
+    let mut end = o.kept[0].first().map_or(0, |k| k.offset);
+    let whole = o.kept[0].iter().take_while(|k| {
+        let joins = k.offset <= end;
+        end = end.max(k.offset + k.bytes.len() as u64);
+        joins
+    });
+    let segments: Vec<&[u8]> = whole.map(|k| k.bytes.as_slice()).collect();
     let seen = survived(listener, connection);
     // What was seen is worth more than what was said: silence after a claim means that it was granted.
     let policy = if matches!(seen, Observed::Silent(_)) { Policy::Always } else { listener.policy };

@@ -19,7 +19,9 @@ struct Odd {
 
 /// The finding about the first malformed answer of a connection, read in the dialect that makes most sense of it.
 pub(super) fn judge(listener: &Listener, o: &FlowObservation, readings: &[&Facts]) -> Option<Finding> {
-    if o.gaps > 0 || readings.iter().any(|f| f.server_fault.is_none() && odd_end(f, o).is_none()) {
+    // Of a connection that was joined midway nobody knows which request the first answers are to.
+    let joined = [Direction::ToServer, Direction::ToClient].iter().all(|d| o.record.isn(*d).is_none());
+    if joined || o.gaps > 0 || readings.iter().any(|f| f.server_fault.is_none() && odd_end(f, o).is_none()) {
         return None;
     }
     let best = readings.iter().filter(|f| f.server_makes_sense() || f.server_fault.is_none());

@@ -23,13 +23,14 @@ pub struct Columns<W: Write> {
     widths: Vec<usize>,
     waiting: Vec<(Vec<String>, Vec<String>)>,
     begun: bool,
+    gap: &'static str,
 }
 
 impl<W: Write> Columns<W> {
-    /// Columns with these headings.
-    pub fn new(out: W, heads: &[(&'static str, Align)]) -> Self {
+    /// Columns with these headings, and `gap` between them.
+    pub fn new(out: W, gap: &'static str, heads: &[(&'static str, Align)]) -> Self {
         let widths = heads.iter().map(|h| columns(h.0)).collect();
-        Columns { out, heads: heads.to_vec(), widths, waiting: Vec::new(), begun: false }
+        Columns { out, heads: heads.to_vec(), widths, waiting: Vec::new(), begun: false, gap }
     }
 
     /// A row, and lines that stand below it, indented. All of it must be safe to show.
@@ -60,7 +61,7 @@ impl<W: Write> Columns<W> {
         let mut line = String::new();
         for ((cell, width), (_, align)) in cells.iter().zip(&self.widths).zip(&self.heads) {
             if !line.is_empty() {
-                line.push(' ');
+                line.push_str(self.gap);
             }
             let pad = " ".repeat(width.saturating_sub(columns(cell)));
             match align {
@@ -84,7 +85,8 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Columns::new(Vec::new(), &[("N", Align::Right), ("NAME", Align::Left), ("X", Align::Left)]);
+        let mut table =
+            Columns::new(Vec::new(), " ", &[("N", Align::Right), ("NAME", Align::Left), ("X", Align::Left)]);
         table.row(vec!["1".into(), "键".into(), "a".into()], vec!["below".into()]).unwrap();
         table.row(vec!["100".into(), "name".into(), "b".into()], vec![]).unwrap();
         let text = String::from_utf8(table.finish().unwrap()).unwrap();
