@@ -248,7 +248,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     first.extend(pruned);
     first.extend(told.notes);
     first.extend(passed_over(&inputs));
-    let report = reporting::report(Material {
+    let mut report = reporting::report(Material {
         options,
         names: &names,
         inputs: reported,
@@ -269,6 +269,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
         incomplete: stopped,
         notes: first.into_iter().chain(notes).collect(),
     });
+    report.totals.flows += sets.iter().flat_map(|s| &s.seen.ordinary).map(|o| o.count).sum::<u64>();
     let captures = captures.into_iter().map(|(c, _, _)| c.path).collect();
     let named = lessons.named();
     Analysis { report, captures, trouble, lost: Vec::new(), nothing_read: !something, stopped, unmatched, named }
