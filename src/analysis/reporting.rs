@@ -121,6 +121,7 @@ pub(super) fn report(m: Material<'_>) -> Report {
     let mut inputs: Vec<Input> = report.captures.iter().map(capture_input).collect();
     inputs.append(&mut report.inputs);
     report.inputs = inputs;
+    mark_steps(&mut report);
     let steps = report.captures.iter().flat_map(clock_steps).collect::<Vec<_>>();
     report.findings.extend(steps);
     report.findings.sort_by_key(|f| f.time);
@@ -209,6 +210,21 @@ fn captures(m: &Material<'_>) -> Vec<Capture> {
             out
         })
         .collect()
+}
+
+/// Says, of findings behind a step of their capture's clock, that their times are of another clock.
+fn mark_steps(report: &mut Report) {
+    for c in report.captures.iter().filter(|c| !c.clock_steps.is_empty()) {
+        for f in report.findings.iter_mut().filter(|f| f.capture.as_deref() == Some(&c.path)) {
+            let before = |s: &&ClockStep| f.packet >= Some(s.packet);
+            if let Some(step) = c.clock_steps.iter().rev().find(before) {
+                f.evidence.push(format!(
+                    "its time is of the clock as it was set at packet {} ({:+.3} s)",
+                    step.packet, step.seconds
+                ));
+            }
+        }
+    }
 }
 
 /// Findings of one capture that tell of steps of its clock.
