@@ -92,12 +92,18 @@ fn what_the_kernel_delivered_is_found_in_every_encapsulation() {
             assert!(["198.51.100.66", "2001:db8::c633:6442"].contains(&source), "{case}, {form}: {source}");
             let evidence = claims[0]["evidence"].to_string();
             assert!(evidence.contains("acknowledged all"), "{case}, {form}: {evidence}");
+            assert_eq!(claims[0]["acknowledged"], "all", "{case}, {form}");
+            assert_eq!(run.incident()["hosts"][0]["acknowledged"], "all", "{case}, {form}");
         }
         // Nobody is accused by a segment that the kernel dropped.
         let run = told("frame", form);
         assert_eq!(run.incident()["verdict"], "unexplained", "frame, {form}");
         assert!(run.of_rule("store-claim").is_empty(), "frame, {form}");
         assert_eq!(run.of_rule("spoofed-segment").len(), 1, "frame, {form}: {:#?}", run.findings());
+        assert_eq!(run.of_rule("spoofed-segment")[0]["acknowledged"], "none", "frame, {form}");
+        // What is in no stream is counted, and the flow is named.
+        assert_eq!(run.json["totals"]["refused"], 9, "frame, {form}");
+        assert!(run.notes().contains("9 bytes refused by the receiver"), "frame, {form}: {}", run.notes());
     }
 }
 
@@ -117,6 +123,16 @@ fn what_a_capture_does_not_hold_is_not_judged() {
     }
     assert_eq!((one.of_rule("listener-silent").len(), two.of_rule("listener-silent").len()), (0, 1));
     assert!(of("node-a-claim-in-reset").of_rule("store-claim").is_empty());
-    let warnings = of("clock-steps-back-3600s").json["captures"][0]["warnings"].to_string();
+    assert_eq!((&one.of_rule("store-claim")[0]["acknowledged"]), "unknown");
+    assert_eq!(
+        (&one.json["captures"][0]["one_direction"], &two.json["captures"][0]["one_direction"]),
+        (&true.into(), &false.into())
+    );
+    let stepped = of("clock-steps-back-3600s");
+    let warnings = stepped.json["captures"][0]["warnings"].to_string();
     assert!(warnings.contains("packet 21: its time is 3600.000 s back"), "{warnings}");
+    assert_eq!(stepped.json["captures"][0]["clock_steps"][0]["packet"], 21);
+    assert_eq!(stepped.of_rule("clock-step")[0]["packet"], 21);
+    let evidence = common::joined(&stepped.of_rule("store-claim")[0]["evidence"]);
+    assert!(evidence.contains("the clock as it was set at packet 21"), "{evidence}");
 }
