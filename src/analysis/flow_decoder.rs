@@ -257,7 +257,10 @@ impl Tracked {
             self.decide(interest);
             return false;
         }
-        let enough = record.bytes[0] > 4 * HEAD_BYTES as u64 || record.bytes[1] > SERVER_FIRST_BYTES as u64;
+        // What was handed on, for a capture may hold every packet twice; of bytes that wait behind a hole, more.
+        let handed = [Direction::ToServer, Direction::ToClient].map(|d| self.conversation.counters(d).delivered);
+        let over = |i: usize, most: usize| handed[i] > most as u64 || record.bytes[i] > 4 * most as u64;
+        let enough = over(0, 4 * HEAD_BYTES) || over(1, SERVER_FIRST_BYTES);
         interest.is_none() || enough
     }
 

@@ -9,8 +9,8 @@ use crate::time::Timestamp;
 
 /// Ephemeral ports begin here at the earliest.
 const FIRST_PORT: u16 = 1024;
-/// A stray that ends a root sends no more than a check-in.
-const STRAY_BYTES: u64 = 256;
+/// A stray that ends a root sends no more than a check-in, which a capture may hold twice.
+const STRAY_BYTES: u64 = 512;
 /// Endpoints that are looked at, and addresses that are kept of each.
 const ENDPOINTS: usize = 65_536;
 const ADDRESSES: usize = 64;
