@@ -85,12 +85,12 @@ fn when(argument: u8, width: Width, compare: Compare, value: u64) -> Result<Secc
 /// on, and new sockets are local ones or those that hear an interface.
 fn filter(runs: bool) -> Result<BpfProgram, seccompiler::Error> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        own().into_iter().flatten().map(|number| (i64::from(*number), Vec::new())).collect();
+        own().into_iter().flatten().map(|number| (*number, Vec::new())).collect();
     let must = if runs { 0 } else { libc::CLONE_THREAD as u64 };
     // The flags of clone3 lie in memory, where no filter sees them: it is left out, and libraries fall back on clone.
     rules.insert(libc::SYS_clone, vec![when(0, Width::Qword, Compare::MaskedEq(NAMESPACES | must), must)?]);
     if runs {
-        rules.extend(of_programs().into_iter().flatten().map(|number| (i64::from(*number), Vec::new())));
+        rules.extend(of_programs().into_iter().flatten().map(|number| (*number, Vec::new())));
     } else {
         let families = [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET];
         let rule = |family| when(0, Width::Dword, Compare::Eq, family as u64);
@@ -127,6 +127,7 @@ mod tests {
     use super::*;
 
     /// What `f` says on a thread under the filter; `None` where the kernel has none.
+    #[allow(clippy::print_stdout)]
     fn confined<T: Send + 'static>(runs: bool, f: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let program = filter(runs).unwrap();
         let thread = std::thread::spawn(move || seccompiler::apply_filter(&program).ok().map(|()| f()));

@@ -1,7 +1,6 @@
 //! The other listeners of a training node are named by their first bytes, on any port, and nothing else is.
 
 #[path = "transforms/capture.rs"]
-#[allow(dead_code)]
 mod capture;
 mod common;
 mod wire;

@@ -88,7 +88,7 @@ fn embedded(message: &[u8]) -> Option<Cow<'_, [u8]>> {
 /// The time before a record of Fluent Bit: `[1790000000.123456, {…`, `[0] kmsg: [[1790000000.123456, {}], {…`.
 fn record_time(line: &[u8]) -> Option<Stamp> {
     let head = line.get(..text::find(line, b"{\"")?)?;
-    let number = head.split(|b| !b.is_ascii_digit() && *b != b'.').filter(|n| n.contains(&b'.')).next_back()?;
+    let number = head.split(|b| !b.is_ascii_digit() && *b != b'.').rfind(|n| n.contains(&b'.'))?;
     match super::stamp::any(number)? {
         (stamp, []) => Some(stamp),
         _ => None,

@@ -159,8 +159,8 @@ pub(crate) fn join(all: impl Iterator<Item = Ordinary>) -> Vec<Ordinary> {
 /// pairs, all second ones, and so on, which pack well.
 pub(crate) fn to_bytes(pairs: &[Ordinary]) -> Vec<u8> {
     let unit = match pairs.len() {
-        0..=EXACT => 1,
-        0..=TO_THE_SECOND => NANOS,
+        n if n <= EXACT => 1,
+        n if n <= TO_THE_SECOND => NANOS,
         _ => 3600 * NANOS,
     };
     let base = pairs.iter().map(|p| p.first.0).min().unwrap_or(0).div_euclid(unit).saturating_mul(unit);
