@@ -97,7 +97,7 @@ fn a_scanner_that_is_known_is_withheld_and_counted_but_never_a_kill() {
 /// Systems without seccomp have no such line in `/proc/self/status`, or say so in the notes of `doctor`.
 #[test]
 fn commands_of_alerts_inherit_what_was_given_up() {
-    if well(&mut command().arg("doctor")).contains("seccomp      not active") {
+    if well(command().arg("doctor")).contains("seccomp      not active") {
         return skipped("this kernel takes no seccomp filter");
     }
     let place = TempDir::new().unwrap();
