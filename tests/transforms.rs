@@ -174,10 +174,10 @@ fn one_direction_is_no_proof_and_no_silence() {
 #[test]
 fn what_no_capture_holds_is_inferred_at_most() {
     let whole = Incident::recorded();
-    for missing in 0..3 {
+    for (missing, name) in HOSTS.iter().enumerate() {
         let run = whole.kept(|host, _, _| host != missing).told();
         let truth = [0, 1, 2].map(|host| if host == missing { INFERRED } else { PROVED });
-        hold(&format!("without {}", HOSTS[missing]), &run, truth, "192.0.2.250");
+        hold(&format!("without {}", name), &run, truth, "192.0.2.250");
     }
     let run = whole.kept(|host, time, _| time > CLAIMS[host]).told();
     hold("from after the triggers", &run, [NOTHING; 3], "");
