@@ -389,5 +389,9 @@ impl Store {
             self.blocked_by = None;
         }
         sink.push(Action::Unknown { connection: id });
+        // Its peer closed it while the daemon was held up: nothing more comes of it.
+        if self.connections.get(&id).is_some_and(|c| c.ended) {
+            self.remove(id);
+        }
     }
 }

@@ -183,3 +183,23 @@ fn a_small_claim_that_stalls_is_reported_with_its_size() {
     assert_eq!((v.outcome, v.allocates_bytes, v.blocks_server), (Outcome::Allocates, Some(65_539), true));
     assert_eq!(v.condition, None);
 }
+
+#[test]
+fn a_connection_that_ended_behind_another_is_gone_when_its_kept_bytes_run_out() {
+    let limits = Limits { queue_bytes: 64, ..Limits::default() };
+    let server = server(2, 2, Backend::Poll);
+    let mut store = Store::new(limits);
+    let (late, holder) = (ConnectionId(0), ConnectionId(1));
+    for connection in [late, holder] {
+        step(&server, &mut store, connection, b"\x00\xce\xf7\x85\x3c");
+    }
+    // The holder sends the beginning of a request; behind it one of 64 bytes waits, and more than the queue holds.
+    step(&server, &mut store, holder, b"\x01\0\0\0\0\0\0\0\0");
+    let request = [&b"\x01"[..], &47u64.to_le_bytes(), &[b'k'; 47], &0u64.to_le_bytes(), &[0; 55]].concat();
+    step(&server, &mut store, late, &request);
+    hang_up(&server, &mut store, late);
+    assert!(store.is_open(late));
+    hang_up(&server, &mut store, holder);
+    assert!(!store.is_open(late) && !store.is_open(holder));
+    assert_eq!(store.blocked_by(), None);
+}
