@@ -44,6 +44,17 @@ fn sum(parts: &[&[u8]]) -> u16 {
     !total as u16
 }
 
+/// A wrong checksum as if it were left to the sender's card: `zero`, or the sum of the pseudo-header alone. Right ones stay.
+fn as_if_offloaded(frame: &[u8], zero: bool) -> Vec<u8> {
+    let (ip, tcp) = (&frame[14..34], &frame[34..14 + usize::from(u16::from_be_bytes([frame[16], frame[17]]))]);
+    let pseudo = [&ip[12..20], &[0, 6], &(tcp.len() as u16).to_be_bytes()].concat();
+    let mut frame = frame.to_vec();
+    if sum(&[&pseudo, tcp]) != 0 {
+        frame[50..52].copy_from_slice(&(if zero { 0 } else { !sum(&[&pseudo]) }).to_be_bytes());
+    }
+    frame
+}
+
 /// The segment over IPv6, from and to 2001:db8:: and the IPv4 address; a wrong checksum stays wrong.
 fn over_ipv6(frame: &[u8]) -> Vec<u8> {
     let (ip, tcp) = (&frame[14..34], &frame[34..14 + usize::from(u16::from_be_bytes([frame[16], frame[17]]))]);
@@ -67,6 +78,8 @@ fn told(case: &str, form: &str) -> Run {
     let mut hosts = fs::read_to_string(from.join("hosts")).unwrap();
     let made = match form {
         "VXLAN" => each_frame(&pcap, in_vxlan),
+        "no sum" => each_frame(&pcap, |frame| as_if_offloaded(frame, true)),
+        "unfinished sum" => each_frame(&pcap, |frame| as_if_offloaded(frame, false)),
         "IPv6" => {
             hosts = hosts.replace("192.0.2.11", "2001:db8::c000:20b").replace("192.0.2.77", "2001:db8::c000:24d");
             each_frame(&pcap, over_ipv6)
@@ -81,7 +94,7 @@ fn told(case: &str, form: &str) -> Run {
 
 #[test]
 fn what_the_kernel_delivered_is_found_in_every_encapsulation() {
-    for form in ["as recorded", "VXLAN", "IPv6"] {
+    for form in ["as recorded", "VXLAN", "IPv6", "no sum", "unfinished sum"] {
         for case in ["dup", "holes", "urg", "synmid"] {
             let run = told(case, form);
             assert_eq!(run.incident()["verdict"], "confirmed", "{case}, {form}");

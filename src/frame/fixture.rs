@@ -53,7 +53,7 @@ pub(super) fn line(number: u64, s: &Segment<'_>) -> String {
     let checksum = match verify_checksum(s) {
         Checksum::Ok => 1,
         Checksum::Bad => 0,
-        Checksum::Unknown => 2,
+        Checksum::Unfinished | Checksum::Unknown => 2,
     };
     let (a, b) = (s.src, s.dst);
     format!(

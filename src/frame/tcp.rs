@@ -42,9 +42,18 @@ pub enum Checksum {
     Ok,
     /// It does not fit, and a receiver drops the segment.
     Bad,
-    /// Nothing can be said: bytes are missing, or the sender left the sum to its network card (zero, or the sum of the
-    /// pseudo-header alone).
+    /// It does not fit, and looks as if the sender left the sum to its network card: zero, or the sum of the pseudo-header
+    /// alone. If it went over a wire like this, a receiver drops the segment.
+    Unfinished,
+    /// Nothing can be said: bytes are missing.
     Unknown,
+}
+
+impl Checksum {
+    /// Whether a receiver that is sent the segment as it was captured drops it.
+    pub fn is_wrong(self) -> bool {
+        matches!(self, Checksum::Bad | Checksum::Unfinished)
+    }
 }
 
 /// Checks a segment's TCP checksum (RFC 9293, 3.1) over the bytes captured. Costs a pass over the payload.
@@ -69,7 +78,7 @@ pub fn verify_checksum(segment: &Segment<'_>) -> Checksum {
         return Checksum::Ok;
     }
     if stored == 0 || stored == fold(pseudo + pseudo_length) || stored == fold(pseudo) {
-        return Checksum::Unknown;
+        return Checksum::Unfinished;
     }
     Checksum::Bad
 }

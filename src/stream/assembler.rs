@@ -12,7 +12,7 @@
 use super::conflict::{Pending, Verdict, difference};
 use super::event::{Event, GapCause, Piece, StreamCounters};
 use super::history::{History, Recent};
-use super::holes::{Held, Holes};
+use super::holes::{Held, Holes, Taken};
 use super::sequence::Anchor;
 use super::snaplen_cuts::Cuts;
 use super::{Chunk, PacketRef};
@@ -68,6 +68,8 @@ pub struct Assembler {
     /// Where the next segment starts that would continue one beyond every window, and how many there were.
     far: Option<(u32, u8)>,
     holes: Holes,
+    /// What some kernels hand on although it stands beyond the FIN that was reached.
+    beyond: Vec<Held>,
     cuts: Cuts,
     history: History,
     given_up: std::collections::VecDeque<(u64, u64)>,
@@ -90,6 +92,7 @@ impl Assembler {
             urgent: None,
             far: None,
             holes: Holes::default(),
+            beyond: Vec::new(),
             cuts: Cuts::default(),
             history: History::new(limits.history_bytes),
             given_up: Default::default(),
@@ -467,15 +470,31 @@ impl Assembler {
         if !self.pending.is_empty() {
             std::mem::take(&mut self.pending).iter().for_each(|pending| pending.tell(start, sink));
         }
-        while let Some((parts, fin)) = self.holes.take(self.next) {
+        while let Some(Taken { parts, fin, beyond }) = self.holes.take(self.next) {
             for held in parts {
                 self.hand_on(&held.bytes, held.time, held.packet, sink);
             }
             if fin {
                 self.finish_at_fin();
+                self.beyond = beyond;
             }
         }
         self.cuts.forget_before(self.next);
+    }
+
+    /// Hands on what stands beyond the FIN that was reached, where the acknowledgements count it.
+    pub(super) fn hand_on_beyond_fin(&mut self, sink: &mut impl FnMut(Event<'_>)) {
+        let length: usize = self.beyond.iter().map(|held| held.bytes.len()).sum();
+        let end = self.next.saturating_add(length as u64);
+        // The FIN itself is counted too.
+        if length == 0 || self.acknowledged <= Some(self.next) {
+            return;
+        }
+        for held in std::mem::take(&mut self.beyond) {
+            if self.acknowledged > Some(end) {
+                self.hand_on(&held.bytes, held.time, held.packet, sink);
+            }
+        }
     }
 
     fn over_budget(&self) -> bool {

@@ -3,16 +3,19 @@
 //! Which bytes stay where held segments overlap is decided as Linux decides it for its out-of-order queue: a segment
 //! whose bytes are all there is dropped; one that begins where a held one begins and reaches further takes its place;
 //! one that begins earlier and covers others takes theirs; where two overlap in part, the one that begins earlier counts.
-//! A segment that begins where a held one ends becomes part of it, unless that one ends with a FIN, and they are one segment
-//! from then on. All of this is decided by the nodes that the search for its place in the tree meets, so the tree is the
-//! kernel's too (Linux 6.18).
+//! A segment that begins where a held one ends becomes part of it, and they are one segment from then on. All of this is
+//! decided by the nodes that the search for its place in the tree meets, so the tree is the kernel's too.
+//!
+//! Kernels differ where the held one ends with a FIN: some join to it like to any other, and hand on what was joined with
+//! the bytes before the FIN (6.18.44 does), some do not. From where this matters both queues are kept; which one the host
+//! has is told by what it acknowledges once the FIN is reached.
 
 use super::PacketRef;
 use super::tree::{LEFT, NONE, RIGHT, Tree};
 use crate::time::Timestamp;
 
 /// Bytes of one packet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) bytes: Box<[u8]>,
     pub(super) time: Timestamp,
@@ -20,14 +23,14 @@ pub(super) struct Held {
 }
 
 /// Packets whose bytes follow each other.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Run {
     parts: Vec<Held>,
     /// The sum of the lengths of the parts.
     length: u64,
     /// The position after it, that of a FIN included.
     end: u64,
-    /// Whether a FIN stands after the bytes: nothing is joined to it.
+    /// Whether a FIN stands after the bytes, or between them where what came after it was joined.
     fin: bool,
 }
 
@@ -35,7 +38,7 @@ struct Run {
 pub(super) type Compare<'a> = dyn FnMut(u64, &[u8], PacketRef, &[u8], PacketRef) + 'a;
 
 /// A run and where it begins.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Placed {
     start: u64,
     run: Run,
@@ -45,17 +48,33 @@ struct Placed {
 ///
 /// Invariants: the starts of runs ascend; `held` is the sum of the lengths of all parts, `parts` their number; `last` is
 /// the last run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Holes {
     runs: Tree<Placed>,
     last: u32,
     held: usize,
     parts: usize,
+    /// Whether a FIN was ever held.
+    fins: bool,
+    /// Whether segments are joined to one that ends with a FIN.
+    joins_fins: bool,
+    /// The queue of a kernel that joins to FINs, from where it differs from this one's.
+    joined: Option<Box<Holes>>,
+}
+
+/// What [`Holes::take`] hands out.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) parts: Vec<Held>,
+    /// Whether a FIN follows them.
+    pub(super) fin: bool,
+    /// What a kernel that joins to FINs hands on besides, after the parts.
+    pub(super) beyond: Vec<Held>,
 }
 
 impl Default for Holes {
     fn default() -> Self {
-        Holes { runs: Tree::default(), last: NONE, held: 0, parts: 0 }
+        Holes { runs: Tree::default(), last: NONE, held: 0, parts: 0, fins: false, joins_fins: false, joined: None }
     }
 }
 
@@ -81,7 +100,8 @@ impl Holes {
 
     /// Bytes of memory taken by what is held.
     pub(super) fn allocated(&self) -> usize {
-        self.held.saturating_add(self.parts.saturating_mul(Self::COST))
+        let joined = self.joined.as_ref().map_or(0, |joined| joined.allocated());
+        self.held.saturating_add(self.parts.saturating_mul(Self::COST)).saturating_add(joined)
     }
 
     /// Position of the first byte held.
@@ -103,12 +123,31 @@ impl Holes {
     /// Holds a segment, as far as its bytes are new; `compare` is told of bytes that were held already. Returns whether
     /// any byte (or the FIN) of it is new.
     pub(super) fn insert(&mut self, start: u64, held: Held, fin: bool, compare: &mut Compare<'_>) -> bool {
+        let copy = self.fins.then(|| held.clone());
+        let new = self.queue(start, held, fin, compare);
+        self.fins |= fin;
+        if let (Some(joined), Some(copy)) = (&mut self.joined, copy) {
+            joined.queue(start, copy, fin, &mut |_, _, _, _, _| {});
+        }
+        new
+    }
+
+    /// Whether a segment is joined to a run that it follows; `fin`: that one ends with a FIN.
+    fn joins(&mut self, fin: bool) -> bool {
+        if fin && !self.joins_fins && self.joined.is_none() {
+            self.joined = Some(Box::new(Holes { joins_fins: true, ..self.clone() }));
+        }
+        !fin || self.joins_fins
+    }
+
+    fn queue(&mut self, start: u64, held: Held, fin: bool, compare: &mut Compare<'_>) -> bool {
         let end = start.saturating_add(held.bytes.len() as u64).saturating_add(u64::from(fin));
         if end == start {
             return false;
         }
         let last_end = self.end();
-        if last_end == Some(start) && self.runs.get(self.last).is_some_and(|placed| !placed.run.fin) {
+        let last_fin = self.runs.get(self.last).is_some_and(|placed| placed.run.fin);
+        if last_end == Some(start) && self.joins(last_fin) {
             self.join(self.last, start, end, held, fin, compare);
             return true;
         }
@@ -117,7 +156,7 @@ impl Holes {
             (parent, side, at) = (self.last, RIGHT, NONE);
         }
         while let Some(placed) = self.runs.get(at) {
-            let (there, there_end) = (placed.start, placed.run.end);
+            let (there, there_end, there_fin) = (placed.start, placed.run.end, placed.run.fin);
             parent = at;
             side = usize::from(there <= start);
             if side == RIGHT && start < there_end {
@@ -131,7 +170,7 @@ impl Holes {
                     self.supersede(at, end, compare);
                     return true;
                 }
-            } else if start == there_end && !placed.run.fin {
+            } else if start == there_end && self.joins(there_fin) {
                 self.join(at, start, end, held, fin, compare);
                 return true;
             }
@@ -238,30 +277,39 @@ impl Holes {
         Some(placed)
     }
 
-    /// Takes the first run when it begins at `position` or before: its parts with the bytes before `position` left out,
-    /// and whether a FIN follows them. An empty list: all of it lies before `position`.
-    pub(super) fn take(&mut self, position: u64) -> Option<(Vec<Held>, bool)> {
+    /// Takes the first run when it begins at `position` or before: its parts with the bytes before `position` left out. No
+    /// parts: all of it lies before `position`.
+    pub(super) fn take(&mut self, position: u64) -> Option<Taken> {
+        let mut taken = self.take_run(position)?;
+        if let Some(mut joined) = self.joined.take() {
+            let other = joined.take_run(position).unwrap_or_default();
+            let bytes = |parts: &[Held]| parts.iter().flat_map(|part| part.bytes.to_vec()).collect::<Vec<_>>();
+            let (own, others) = (bytes(&taken.parts), bytes(&other.parts));
+            if taken.fin == other.fin && own == others {
+                self.joined = Some(joined);
+            } else if taken.fin && other.fin && others.starts_with(&own) {
+                taken.beyond = after(other.parts, own.len() as u64);
+            } else {
+                // Which of them it was the acknowledgements will not tell; most kernels join.
+                (*self, taken) = (*joined, other);
+            }
+        }
+        Some(taken)
+    }
+
+    fn take_run(&mut self, position: u64) -> Option<Taken> {
         let first = self.runs.first();
         self.runs.get(first).filter(|placed| placed.start <= position)?;
         let Placed { start, run } = self.remove(first)?;
         if run.end <= position {
-            return Some((Vec::new(), false));
+            return Some(Taken::default());
         }
-        let mut skip = position - start;
-        let mut parts = run.parts;
-        parts.retain_mut(|part| {
-            let n = skip.min(part.bytes.len() as u64);
-            skip -= n;
-            if n > 0 {
-                part.bytes = part.bytes.get(n as usize..).unwrap_or_default().into();
-            }
-            !part.bytes.is_empty()
-        });
-        Some((parts, run.fin))
+        Some(Taken { parts: after(run.parts, position - start), fin: run.fin, beyond: Vec::new() })
     }
 
     /// Drops the part that lies farthest ahead; returns its length in bytes.
     pub(super) fn drop_last(&mut self) -> u64 {
+        self.joined = None;
         let Some(Placed { start, run }) = self.runs.get_mut(self.last) else { return 0 };
         run.fin = false;
         let dropped = run.parts.pop().map_or(0, |part| {
@@ -280,6 +328,7 @@ impl Holes {
 
     /// Drops FINs that stand alone in front of what is held.
     pub(super) fn drop_bare_fins(&mut self) {
+        self.joined = None;
         while self.runs.get(self.runs.first()).is_some_and(|placed| placed.run.parts.is_empty()) {
             self.remove(self.runs.first());
         }
@@ -296,7 +345,7 @@ impl Holes {
     pub(super) fn drop_before(&mut self, position: u64) -> u64 {
         let before = self.held;
         while self.first().is_some_and(|start| start < position) {
-            let Some((parts, fin)) = self.take(position) else { break };
+            let Some(Taken { parts, fin, .. }) = self.take(position) else { break };
             let mut at = position;
             for held in parts {
                 let length = held.bytes.len() as u64;
@@ -310,6 +359,19 @@ impl Holes {
         }
         before.saturating_sub(self.held) as u64
     }
+}
+
+/// Parts without the first `skip` of their bytes.
+fn after(mut parts: Vec<Held>, mut skip: u64) -> Vec<Held> {
+    parts.retain_mut(|part| {
+        let n = skip.min(part.bytes.len() as u64);
+        skip -= n;
+        if n > 0 {
+            part.bytes = part.bytes.get(n as usize..).unwrap_or_default().into();
+        }
+        !part.bytes.is_empty()
+    });
+    parts
 }
 
 #[cfg(test)]
@@ -332,7 +394,7 @@ mod tests {
                 out.push('.');
                 position = first;
             }
-            let Some((parts, fin)) = holes.take(position) else { break };
+            let Some(Taken { parts, fin, .. }) = holes.take(position) else { break };
             for part in parts {
                 out.push_str(std::str::from_utf8(&part.bytes).unwrap());
                 position += part.bytes.len() as u64;

@@ -529,7 +529,10 @@ impl Conversation {
         }
         let direction = if s.src == self.client { Direction::ToServer } else { Direction::ToClient };
         let stream = &mut self.streams[direction.index()];
-        let bad_checksum = verify_checksum(s) == Checksum::Bad;
+        let checksum = verify_checksum(s);
+        let bad_checksum = checksum.is_wrong();
+        // Of a connection that was joined midway, the first segment shows what a SYN would: whether its host offloads.
+        stream.offloads |= checksum == Checksum::Unfinished && stream.isn.is_none() && stream.sent.is_none();
         let mut outcome = Outcome { bad_checksum, ..Outcome::default() };
         let copy = stream.copies.is_copy(s, time).then(|| *stream.assembler.counters());
         if s.flags.syn() && !bad_checksum {
@@ -608,8 +611,9 @@ impl Conversation {
         let speaks = matches!(ruling, Ruling::Accept | Ruling::Old | Ruling::Doubt(Refusal::Closed));
         stream.speaks(s, seq, back, speaks);
         let (answers, shakes) = (s.flags.syn() && s.flags.ack() && outcome.accepted, direction == Direction::ToClient);
+        let reverse = direction.reverse();
+        back.assembler.hand_on_beyond_fin(&mut |e| sink(reverse, e));
         if !back.doubted.is_empty() {
-            let reverse = direction.reverse();
             if let Some(ack) = back.settle(false, &mut self.refused, reverse, &mut |e| sink(reverse, e)) {
                 stream.heard(ack, 0);
             }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-use crate::frame::{Checksum, Flags, Glance, Segment, verify_checksum};
+use crate::frame::{Flags, Glance, Segment, verify_checksum};
 use crate::net::Endpoint;
 use crate::stream::record::{Direction, FlowKey, FlowRecord, FlowState, OptionalTime, SynMaker};
 use crate::stream::{CompactRef, PacketRef};
@@ -572,7 +572,7 @@ fn note_control(
             return direction;
         }
         let i = direction.index();
-        let wrong = if verify_checksum(segment) == Checksum::Bad { FlowRecord::BAD_SYN << i } else { 0 };
+        let wrong = if verify_checksum(segment).is_wrong() { FlowRecord::BAD_SYN << i } else { 0 };
         let reborn = flags.ack() && record.bytes == [0, 0] && record.isn_seen(1) && record.isns[1] != segment.seq;
         if !record.isn_seen(i) || reborn {
             // The server's last SYN-ACK before any payload: it may have forgotten the first attempt.

@@ -10,7 +10,7 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) const LEFT: usize = 0;
 pub(super) const RIGHT: usize = 1;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Node<T> {
     parent: u32,
     child: [u32; 2],
@@ -19,7 +19,7 @@ struct Node<T> {
 }
 
 /// Values in the order in which they were linked; nodes are known by numbers that stay.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree<T> {
     nodes: Vec<Node<T>>,
     free: Vec<u32>,

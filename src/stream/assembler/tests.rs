@@ -437,3 +437,22 @@ fn offsets_pass_four_gigabytes() {
     }
     assert_eq!((last, assembler.counters().delivered), (5 << 30, 5 << 30));
 }
+
+#[test]
+fn what_stands_beyond_a_fin_is_handed_on_where_it_is_acknowledged() {
+    // Some kernels join it to the segment with the FIN, which takes the number 1005.
+    for (acknowledged, read) in [(1008, &b"abcdgh"[..]), (1005, b"abcd"), (1004, b"abcd")] {
+        let mut rig = Rig::opened();
+        let said = &mut rig.said;
+        let piece =
+            Piece { seq: 1002, payload: b"cd", wire_length: 2, time: Timestamp(0), packet: PacketRef::default() };
+        rig.assembler.push_with(piece, true, &mut |e| said.push(note(e)));
+        rig.push(1005, b"gh").push(1000, b"ab");
+        assert!(rig.assembler.is_complete());
+        rig.assembler.acknowledged(acknowledged);
+        let said = &mut rig.said;
+        rig.assembler.hand_on_beyond_fin(&mut |e| said.push(note(e)));
+        rig.finish();
+        assert_eq!(String::from_utf8_lossy(&rig.bytes()), String::from_utf8_lossy(read), "{acknowledged}");
+    }
+}
