@@ -32,7 +32,7 @@ fn differences_that_were_found_stay_mended() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 4);
+    assert_eq!(seen, 8);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::conflict::{Pending, Verdict, difference};
 use super::event::{Event, GapCause, Piece, StreamCounters};
 use super::history::{History, Recent};
 use super::holes::{Held, Holes, Taken};
+use super::sack::SelectiveBlocks;
 use super::sequence::Anchor;
 use super::snaplen_cuts::Cuts;
 use super::{Chunk, PacketRef};
@@ -68,6 +69,8 @@ pub struct Assembler {
     /// Where the next segment starts that would continue one beyond every window, and how many there were.
     far: Option<(u32, u8)>,
     holes: Holes,
+    /// What the receiver acknowledges selectively.
+    blocks: SelectiveBlocks,
     /// What some kernels hand on although it stands beyond the FIN that was reached.
     beyond: Vec<Held>,
     cuts: Cuts,
@@ -92,6 +95,7 @@ impl Assembler {
             urgent: None,
             far: None,
             holes: Holes::default(),
+            blocks: SelectiveBlocks::default(),
             beyond: Vec::new(),
             cuts: Cuts::default(),
             history: History::new(limits.history_bytes),
@@ -132,9 +136,9 @@ impl Assembler {
         Some(self.anchor?.sequence(self.start?))
     }
 
-    /// The right edge of what is held ahead of a hole.
-    pub(super) fn held_until(&self) -> Option<u32> {
-        Some(self.anchor?.sequence(self.holes.end()?))
+    /// The right edge of what is acknowledged selectively.
+    pub(super) fn selected_until(&self) -> Option<u32> {
+        Some(self.anchor?.sequence(self.blocks.end()?))
     }
 
     /// How many bytes from the start on the peer acknowledged; `None` when no acknowledgement was seen.
@@ -174,6 +178,7 @@ impl Assembler {
         if self.start.is_none() || position > self.next {
             let none = Held { bytes: Box::default(), time: Timestamp::MIN, packet: PacketRef::default() };
             self.holes.insert(position, none, true, &mut |_, _, _, _, _| {});
+            self.blocks.add(position, position.saturating_add(1));
         } else if position == self.next {
             self.finish_at_fin();
         }
@@ -343,6 +348,7 @@ impl Assembler {
                 }
             } else {
                 verdict.other |= self.holes.insert(at, held, fin, &mut compare);
+                self.blocks.add(at, end.saturating_add(u64::from(fin)));
             }
             for pending in found {
                 self.tell(Some(pending), sink);
@@ -480,20 +486,19 @@ impl Assembler {
             }
         }
         self.cuts.forget_before(self.next);
+        self.blocks.remove_before(self.next, !self.holes.is_empty());
     }
 
     /// Hands on what stands beyond the FIN that was reached, where the acknowledgements count it.
     pub(super) fn hand_on_beyond_fin(&mut self, sink: &mut impl FnMut(Event<'_>)) {
-        let length: usize = self.beyond.iter().map(|held| held.bytes.len()).sum();
-        let end = self.next.saturating_add(length as u64);
         // The FIN itself is counted too.
-        if length == 0 || self.acknowledged <= Some(self.next) {
+        let read = self.acknowledged.unwrap_or(0).saturating_sub(1);
+        if self.beyond.is_empty() || self.acknowledged <= Some(self.next) {
             return;
         }
         for held in std::mem::take(&mut self.beyond) {
-            if self.acknowledged > Some(end) {
-                self.hand_on(&held.bytes, held.time, held.packet, sink);
-            }
+            let length = (read.saturating_sub(self.next) as usize).min(held.bytes.len());
+            self.hand_on(&held.bytes[..length], held.time, held.packet, sink);
         }
     }
 

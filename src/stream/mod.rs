@@ -13,6 +13,7 @@ pub(crate) mod quiet;
 mod receiver;
 mod record;
 mod record_codec;
+mod sack;
 mod sequence;
 mod snaplen_cuts;
 mod table;

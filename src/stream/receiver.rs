@@ -223,7 +223,7 @@ impl Stream {
         let exact = |n: u32| expected == Some(n) || self.acknowledged == Some(n);
         if flags.rst() {
             let lost = self.acknowledged.zip(expected).is_some_and(|(a, e)| before(e, a));
-            let selective = self.sack && self.assembler.held_until() == Some(s.seq);
+            let selective = self.sack && self.assembler.selected_until() == Some(s.seq);
             let after_fin = self.assembler.is_complete() && exact(s.seq.wrapping_add(1));
             let unknown = expected.is_none() || lost && self.sent == Some(s.seq);
             let reset = exact(s.seq) || selective || after_fin || unknown;

@@ -1,5 +1,6 @@
 //! The compact record that every flow gets, whatever its port.
 
+use crate::frame::Segment;
 use crate::net::{Address, Endpoint};
 use crate::stream::{CompactRef, PacketRef};
 use crate::time::Timestamp;
@@ -360,9 +361,15 @@ impl FlowRecord {
     }
 
     /// The packet with the first FIN or RST of the client's side; while it has not closed, its first packet after the
-    /// SYN; `None` where it sent no more than the SYN.
+    /// SYN that acknowledges the SYN-ACK; `None` where it sent no more than the SYN.
     pub fn client_packet(&self) -> Option<PacketRef> {
         self.close_packets[0].is_set().then_some(self.close_packets[0].into())
+    }
+
+    /// Whether a client's segment acknowledges the SYN-ACK, where one was seen and no byte of the server since: with another
+    /// number the connection is not established (`SYN_RECV`).
+    pub(crate) fn is_completed_by(&self, segment: &Segment<'_>) -> bool {
+        !self.isn_seen(1) || self.bytes[1] > 0 || segment.ack == self.isns[1].wrapping_add(1)
     }
 
     /// The first payload bytes each way.

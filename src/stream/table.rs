@@ -154,7 +154,7 @@ impl FlowTable {
             record.packets[i] = record.packets[i].saturating_add(1);
             record.bytes[i] += u64::from(segment.wire_length);
             if segment.flags.0 & CONTROL == 0 && record.bits & FlowRecord::WATCHED == 0 {
-                if i == 0 && !record.close_packets[0].is_set() {
+                if i == 0 && !record.close_packets[0].is_set() && record.is_completed_by(segment) {
                     record.close_packets[0] = packet.into();
                 }
                 return Found { flow, direction, state: record.state, fresh: false };
