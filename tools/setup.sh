@@ -38,6 +38,7 @@ if [ "$want" = test ]; then
     need zsh zsh
     need fish fish
     need setpriv util-linux
+    need ssh-keygen openssh-client
     need logrotate logrotate
     need python3 python3
     need pip3 python3-pip

@@ -1,6 +1,9 @@
 //! From sets to listeners: a flow seen from several vantage points is one flow.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
 
 use super::sets::Set;
 use crate::names::Names;
@@ -8,7 +11,7 @@ use crate::net::Endpoint;
 use crate::protocol::listener::Connection;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::DistinctFlow;
-use crate::stream::{Activity, FlowRecord};
+use crate::stream::{Activity, Direction, FlowRecord};
 use crate::time::Timestamp;
 
 /// How near a set was taken to an endpoint: on its host, at its address, elsewhere.
@@ -46,31 +49,38 @@ pub(super) fn gather<'a>(
     for (endpoint, mut of_sets) in held {
         // Of several captures of one host the one with fewer packets: it is easier to check by hand.
         of_sets.sort_by_key(|(i, _)| (distance(&sets[*i], endpoint, names), sets[*i].seen.counters.packets, *i));
-        let mut place: HashMap<(Endpoint, Option<u32>, i64), usize> = HashMap::new();
-        let mut gathered: Vec<DistinctFlow<'a>> = Vec::new();
+        let most = of_sets.iter().map(|(_, (records, _))| records.len()).max().unwrap_or(0);
+        let mut gathered: Vec<DistinctFlow<'a>> = Vec::with_capacity(most);
+        // Places in `gathered` by identity.
+        let (hasher, mut places) = (RandomState::new(), HashTable::<u32>::with_capacity(most));
         for (i, (records, observations)) in of_sets {
             let until = sets[i].span.map_or(Timestamp::MIN, |s| s.1);
             for record in records {
                 let observation = observations.get(&key_of(record)).copied();
                 let record = observation.map_or(record, |o| &o.record);
-                let isn = record.isn(crate::stream::Direction::ToServer);
-                // Without a sequence number, flows of one pair of endpoints are told apart by the minute.
-                let minute = if isn.is_some() { 0 } else { record.first.0 / 60_000_000_000 };
-                let identity = (record.client(), isn, minute);
-                match place.get(&identity) {
-                    Some(at) => gathered[*at].elsewhere.extend(observation),
-                    None => {
-                        place.insert(identity, gathered.len());
-                        let connection = Connection { record, observation, until };
-                        gathered.push(DistinctFlow { connection, elsewhere: Vec::new() });
-                    }
+                let identity = identity(record);
+                let known = |place: &u32| self::identity(gathered[*place as usize].connection.record);
+                let hash = hasher.hash_one(identity);
+                if let Some(place) = places.find(hash, |place| known(place) == identity) {
+                    gathered[*place as usize].elsewhere.extend(observation);
+                    continue;
                 }
+                let place = u32::try_from(gathered.len()).unwrap_or(u32::MAX);
+                places.insert_unique(hash, place, |place| hasher.hash_one(known(place)));
+                let connection = Connection { record, observation, until };
+                gathered.push(DistinctFlow { connection, elsewhere: Vec::new() });
             }
         }
-        gathered.sort_by_key(|g| (g.connection.record.first, g.connection.record.client()));
+        gathered.sort_unstable_by_key(|g| (g.connection.record.first, g.connection.record.client()));
         all.insert(endpoint, gathered);
     }
     all
+}
+
+/// What tells the flows to one listener apart: without a sequence number, flows of one client's port by the minute.
+fn identity(record: &FlowRecord) -> (Endpoint, Option<u32>, i64) {
+    let isn = record.isn(Direction::ToServer);
+    (record.client(), isn, if isn.is_some() { 0 } else { record.first.0 / 60_000_000_000 })
 }
 
 /// Clocks of captures that are left as they are may be apart by so many nanoseconds, with the way of a packet.

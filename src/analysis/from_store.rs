@@ -9,7 +9,7 @@ use super::kills::ClockNotes;
 use super::merge_hosts::{claimed_names, name_machines, once, refused, shared_paths};
 use super::options::Options;
 use super::protocols::{self, Listeners};
-use super::reading::{RECORD_BYTES, ROUNDS, Reading};
+use super::reading::{ROUNDS, Reading, scan_options};
 use super::run::{
     Analysis, AnalysisInput, Kills, conclude, corrected_captures, drop_copies, learn_hosts, tell_of_hosts,
 };
@@ -163,19 +163,6 @@ pub struct Concluded {
     pub analysis: Analysis,
     /// Listeners that became known late, by set: flows to them were seen and not kept.
     pub wanted: Vec<(i64, BTreeSet<Endpoint>)>,
-}
-
-/// Options of a scan of one set.
-pub(super) fn scan_options(options: &Options, sets: usize) -> ScanOptions {
-    let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / sets.max(1);
-    ScanOptions {
-        ports: options.ports.clone(),
-        named: protocols::named_ports(options),
-        only: None,
-        max_flows: (memory / 4 * 3 / RECORD_BYTES).max(1024),
-        max_tracked_bytes: (memory / 4).max(1 << 22),
-        keep_heads: false,
-    }
 }
 
 /// What [`super::analyze`] concludes, from what was kept.

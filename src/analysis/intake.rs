@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use super::codec;
-use super::from_store::{StoredSet, scan_options};
+use super::from_store::StoredSet;
 use super::options::Options;
+use super::reading::scan_options;
 use super::scan::{ScanCounters, SegmentRole, SetScan};
 use crate::capture::{CaptureError, Limits, Packet, Reader};
 use crate::frame::{Decoder, Flags, Frame, Segment};

@@ -19,7 +19,7 @@ use crate::stream::FlowRecord;
 use crate::time::Timestamp;
 
 /// Bytes that one flow record costs, with its place in the table.
-pub(super) const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
+const RECORD_BYTES: usize = size_of::<FlowRecord>() + 8;
 
 /// Rounds of learning: what is learnt may name listeners whose traffic teaches more.
 pub(super) const ROUNDS: usize = 5;
@@ -96,6 +96,19 @@ pub(super) fn read(options: &Options) -> Reading {
     captures(intake(options), options, &Plan::default(), &Progress::new(options))
 }
 
+/// Options of one of `scans` scans at a time, which share the memory for flows and streams.
+pub(super) fn scan_options(options: &Options, scans: usize) -> ScanOptions {
+    let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / scans.max(1);
+    ScanOptions {
+        ports: options.ports.clone(),
+        named: protocols::named_ports(options),
+        only: None,
+        max_flows: (memory / 4 * 3 / RECORD_BYTES).max(1024),
+        max_tracked_bytes: memory / 4,
+        keep_heads: false,
+    }
+}
+
 /// Reads the captures that `plan` does not skip.
 pub(super) fn captures(intake: CaptureGroups, options: &Options, plan: &Plan, progress: &Progress) -> Reading {
     let CaptureGroups { mut names, inputs, lists, captures, groups, .. } = intake;
@@ -107,15 +120,7 @@ pub(super) fn captures(intake: CaptureGroups, options: &Options, plan: &Plan, pr
     let size = |c: &Capture| std::fs::metadata(&c.path).map_or(0, |m| m.len());
     progress.expect(groups.iter().flatten().map(size).sum());
     let threads = options.threads.clamp(1, groups.len().max(1));
-    let memory = usize::try_from(options.memory).unwrap_or(usize::MAX) / threads;
-    let scan = ScanOptions {
-        ports: options.ports.clone(),
-        named: protocols::named_ports(options),
-        only: None,
-        max_flows: (memory / 4 * 3 / RECORD_BYTES).max(1024),
-        max_tracked_bytes: memory / 4,
-        keep_heads: false,
-    };
+    let scan = scan_options(options, threads);
     let feed = PacketSource::new(options, progress);
     let (mut sets, mut read) = sets::read_all(&groups, &scan, &feed, options.threads);
     for (index, why) in &plan.skipped {

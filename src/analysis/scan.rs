@@ -384,7 +384,7 @@ impl Flows {
         self.counters.duplicates += u64::from(step.outcome.duplicate);
         self.counters.bad_checksums += u64::from(step.outcome.bad_checksum && !step.outcome.duplicate);
         if step.server_active {
-            self.activity.entry(record.server()).or_default().note(time);
+            self.activity.entry(record.server()).or_default().note(time, packet);
         }
         self.table.note_outcome(flow, segment, step.outcome, time, packet);
         let after = tracked.bytes();

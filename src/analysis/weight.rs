@@ -2,8 +2,8 @@
 //! a hundred megabytes, or open a hundred thousand connections.
 
 use super::codec;
-use super::from_store::scan_options;
 use super::options::Options;
+use super::reading::scan_options;
 use super::scan::SetScan;
 use crate::protocol::observation::FlowObservation;
 

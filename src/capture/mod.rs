@@ -29,6 +29,6 @@ pub use kind::{Kind, SNIFF_LENGTH, sniff, sniff_path};
 pub use limits::Limits;
 pub use packet::{LinkType, Packet};
 pub use reader::Reader;
-pub use source::unpacked;
+pub use source::{unpacked, unpacked_from};
 pub use summary::Summary;
 pub use write::Writer;

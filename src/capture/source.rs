@@ -153,11 +153,18 @@ impl<R: BufRead> Read for Lz4<R> {
 /// # Errors
 /// The system's, from opening the file or setting up a decoder.
 pub fn unpacked(path: &std::path::Path, limits: &Limits) -> io::Result<Box<dyn Read + Send>> {
-    let mut file = std::fs::File::open(path)?;
+    unpacked_from(std::fs::File::open(path)?, limits)
+}
+
+/// The same of what is open already.
+///
+/// # Errors
+/// As of [`unpacked`].
+pub fn unpacked_from(mut input: impl Read + Send + 'static, limits: &Limits) -> io::Result<Box<dyn Read + Send>> {
     let mut head = Vec::new();
-    Read::by_ref(&mut file).take(super::SNIFF_LENGTH as u64).read_to_end(&mut head)?;
+    Read::by_ref(&mut input).take(super::SNIFF_LENGTH as u64).read_to_end(&mut head)?;
     let kind = super::sniff(&head);
-    let whole = io::Cursor::new(head).chain(file);
+    let whole = io::Cursor::new(head).chain(input);
     match kind {
         super::Kind::Compressed(compression) => {
             Ok(Box::new(decoder(compression, Box::new(whole), limits)?.take(limits.max_output)))

@@ -1,5 +1,6 @@
 //! `rdzvscope merge`: evidence of many hosts, joined.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use super::watch::{is_flagged, now, stop_flag};
 use super::whose_word::accepted;
 use crate::analysis::{OriginSettings, analyze_stored};
 use crate::case::{Case, Limits, Mode};
-use crate::evidence::{FactSet, LineReader, join_files, list_segments, read_file};
+use crate::evidence::{AllowedSigners, FactSet, LineReader, host_names, join_files, list_segments, read_file};
 use crate::vocabulary::Severity;
 use crate::watch::{Central, Lock};
 
@@ -43,6 +44,9 @@ pub(super) struct Args {
     /// The case that keeps what was taken; made where it is not there
     #[arg(long, value_name = "FILE", requires = "follow")]
     case: Option<PathBuf>,
+    /// Take only segments that the host they speak for has signed: FILE lists the keys, as ssh-keygen's allowed_signers
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    trust: Option<PathBuf>,
     /// One pass over what arrived, then end
     #[arg(long, requires = "follow")]
     once: bool,
@@ -72,8 +76,9 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
         !(a.evidence.iter().any(standard) && a.common.job.job.as_ref().is_some_and(standard)),
         "standard input is evidence or accounting, not both: --job FILE was required"
     );
-    give_up_calls(a.alerts.no_seccomp, false);
-    let mut all = Joined::default();
+    let signers = a.signers()?;
+    give_up_calls(a.alerts.no_seccomp, signers.is_some());
+    let mut all = Joined { signers, ..Joined::default() };
     for path in &a.evidence {
         all.take(path, true)?;
     }
@@ -103,9 +108,19 @@ pub(super) fn run(a: Args, arguments: &[OsString]) -> anyhow::Result<Exit> {
     a.common.finish(&analysis, &facts, trouble)
 }
 
+impl Args {
+    fn signers(&self) -> anyhow::Result<Option<AllowedSigners>> {
+        self.trust.as_deref().map(AllowedSigners::open).transpose().map_err(anyhow::Error::msg)
+    }
+}
+
 /// What was read so far.
 #[derive(Default)]
 struct Joined {
+    /// Whose signatures count; `None`: nothing need be signed.
+    signers: Option<AllowedSigners>,
+    /// Names of the hosts that origins speak for, where they were signed for.
+    names: BTreeMap<String, BTreeSet<String>>,
     /// What came from cases and by standard input.
     pile: FactSet,
     /// Files, which are read one origin after the other.
@@ -118,6 +133,7 @@ impl Joined {
     /// Takes a case, a segment, a directory of these, or lines on standard input.
     fn take(&mut self, path: &Path, named: bool) -> anyhow::Result<()> {
         if path == Path::new("-") {
+            anyhow::ensure!(self.signers.is_none(), "what comes by standard input is not signed: --trust takes files");
             self.read(LineReader::new("standard input").read(&mut std::io::stdin().lock())?);
             return Ok(());
         }
@@ -145,6 +161,17 @@ impl Joined {
             }
             Err(e) => return Err(failed(e)),
             Ok(_) => {}
+        }
+        if let Some(signers) = &self.signers {
+            let known = |origin: &str| self.names.get(origin).cloned().unwrap_or_default();
+            match signers.read(path, known) {
+                Ok(reader) => {
+                    self.names.extend(host_names(&reader.facts));
+                    self.read(reader);
+                }
+                Err(why) => self.wrong.push(why),
+            }
+            return Ok(());
         }
         if head == *b"SQLite format 3\0" {
             let mut facts = Case::open(path, Mode::Read)?.pile()?;
@@ -189,22 +216,23 @@ fn follow(a: Args, path: &Path, arguments: &[OsString]) -> anyhow::Result<Exit> 
         options.map(|o| (o, unused)).map_err(|e| format!("{e:#}"))
     };
     options(&[]).map_err(anyhow::Error::msg)?;
+    let signers = a.signers()?;
     let alerting = a.alerts.alerting(Severity::Critical)?;
     let alerting_any = alerting.alerts.is_any();
     let mut metrics = Metrics::begin(&alerting, &case)?;
     let limits = Limits { age: a.keep, size: a.case_max };
-    give_up_calls(alerting.no_seccomp, alerting.alerts.exec.is_some());
-    let mut central = Central::new(case, a.follow.clone(), (alerting.alerts, alerting.on), limits);
+    give_up_calls(alerting.no_seccomp, alerting.alerts.exec.is_some() || signers.is_some());
+    let mut central = Central::new(case, a.follow.clone(), (alerting.alerts, alerting.on), limits).trusting(signers);
     if !a.once {
         central.gather()?;
     }
     let stop = stop_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
-    let mut said = std::collections::BTreeSet::new();
+    let mut said = BTreeSet::new();
     loop {
         let begun = Instant::now();
         let pass = central.pass(now(), &stopped, &options)?;
-        let wrong: std::collections::BTreeSet<String> = pass.wrong.iter().cloned().collect();
+        let wrong: BTreeSet<String> = pass.wrong.iter().cloned().collect();
         wrong.difference(&said).for_each(|w| complain(w));
         if !a.common.output.quiet {
             let mut out = std::io::stdout().lock();

@@ -12,6 +12,7 @@ mod line;
 mod prefix;
 mod read;
 mod segment;
+mod signed;
 mod weight;
 
 pub use facts::{Entry, FactSet, FlowFact, Kind, LEAN, contradiction, hosts_key, key_of, set_of};
@@ -23,4 +24,5 @@ pub use line::write_lines;
 pub(crate) use read::rank_of_set;
 pub use read::{EvidenceError, LineReader};
 pub use segment::{Segments, list_segments};
+pub use signed::{AllowedSigners, host_names};
 pub use weight::Oversize;

@@ -121,7 +121,11 @@ fn sentence(e: &Evidence<'_>, why: Why, f: &Finding, event: &OomEvent) -> String
         }
         Why::Lived => {
             let next = next.map_or(String::new(), |t| format!(" ({})", clock(t)));
-            format!("{claim}; its listener lived on and was active before the kill{next}")
+            let alone = listener.and_then(|l| l.activity.only_packet(f.time, event.time));
+            let alone = alone.map_or(String::new(), |p| {
+                format!("; cleared by packet {} alone, which anybody could have forged", p.number)
+            });
+            format!("{claim}; its listener lived on and was active before the kill{next}{alone}")
         }
         Why::Died => {
             let next = next.map_or(String::new(), |t| format!(" ({})", clock(t)));

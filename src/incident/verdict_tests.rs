@@ -77,7 +77,7 @@ fn kill(n: u8, time: f64, total_vm: Option<u64>) -> OomEvent {
 /// A listener that was active at these times.
 fn listener(n: u8, active: &[f64], died: Option<f64>) -> Listener {
     let mut activity = Activity::default();
-    active.iter().for_each(|t| activity.note(at(*t)));
+    active.iter().for_each(|t| activity.note(at(*t), packet(9)));
     let death = died.map(|t| Death { time: at(t), packet: packet(9), closed: 3, reset: 1, refused: 2 });
     Listener {
         endpoint: host(n),
@@ -333,7 +333,7 @@ fn mortal(n: u8, active: &[f64], deaths: &[f64]) -> Listener {
     let of = |t: &f64| Death { time: at(*t), packet: packet(9), closed: 3, reset: 1, refused: 2 };
     let deaths: Vec<Death> = deaths.iter().map(of).collect();
     let mut l = listener(n, active, None);
-    deaths.iter().for_each(|d| l.activity.note(d.time));
+    deaths.iter().for_each(|d| l.activity.note(d.time, d.packet));
     Listener { death: deaths.first().copied(), deaths, ..l }
 }
 

@@ -1,6 +1,16 @@
 //! When a listener did anything: the other side of silence.
 
+use super::PacketRef;
 use crate::time::Timestamp;
+
+/// A time in which events came close to each other.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Interval {
+    from: Timestamp,
+    to: Timestamp,
+    /// The packet of the event, where it is one alone.
+    alone: Option<PacketRef>,
+}
 
 /// Intervals in which events came no further apart than [`Activity::JOIN_NANOS`], ascending and disjoint.
 ///
@@ -8,7 +18,14 @@ use crate::time::Timestamp;
 /// make a silence look shorter, never longer.
 #[derive(Clone, Debug, Default)]
 pub struct Activity {
-    intervals: Vec<(Timestamp, Timestamp)>,
+    intervals: Vec<Interval>,
+}
+
+impl Interval {
+    fn joined(&self, other: &Interval) -> Interval {
+        let alone = self.alone.filter(|_| other.alone == self.alone);
+        Interval { from: self.from.min(other.from), to: self.to.max(other.to), alone }
+    }
 }
 
 impl Activity {
@@ -17,24 +34,24 @@ impl Activity {
     /// More intervals than this are thinned.
     pub const MAX_INTERVALS: usize = 8192;
 
-    /// Notes that something happened at `time`. Nearly always the latest event; an earlier one costs a search.
-    pub fn note(&mut self, time: Timestamp) {
-        self.add(time, time);
+    /// Notes that something happened at `time`, in `packet`. Nearly always the latest event; an earlier one costs a search.
+    pub fn note(&mut self, time: Timestamp, packet: PacketRef) {
+        self.add(Interval { from: time, to: time, alone: Some(packet) });
     }
 
-    fn add(&mut self, from: Timestamp, to: Timestamp) {
+    fn add(&mut self, new: Interval) {
         match self.intervals.last_mut() {
-            Some((start, end)) if from >= *start => {
-                if from.0.saturating_sub(end.0) <= Self::JOIN_NANOS {
-                    *end = (*end).max(to);
+            Some(last) if new.from >= last.from => {
+                if new.from.0.saturating_sub(last.to.0) <= Self::JOIN_NANOS {
+                    *last = last.joined(&new);
                 } else {
-                    self.intervals.push((from, to));
+                    self.intervals.push(new);
                 }
             }
-            None => self.intervals.push((from, to)),
+            None => self.intervals.push(new),
             Some(_) => {
-                let at = self.intervals.partition_point(|(start, _)| *start < from);
-                self.intervals.insert(at, (from, to));
+                let at = self.intervals.partition_point(|i| i.from < new.from);
+                self.intervals.insert(at, new);
                 self.join_around(at);
             }
         }
@@ -46,9 +63,9 @@ impl Activity {
     fn join_around(&mut self, at: usize) {
         let mut i = at.saturating_sub(1);
         while i + 1 < self.intervals.len() && i <= at + 1 {
-            let (next_start, next_end) = self.intervals[i + 1];
-            if next_start.0.saturating_sub(self.intervals[i].1.0) <= Self::JOIN_NANOS {
-                self.intervals[i].1 = self.intervals[i].1.max(next_end);
+            let next = self.intervals[i + 1];
+            if next.from.0.saturating_sub(self.intervals[i].to.0) <= Self::JOIN_NANOS {
+                self.intervals[i] = self.intervals[i].joined(&next);
                 self.intervals.remove(i + 1);
             } else {
                 i += 1;
@@ -59,51 +76,56 @@ impl Activity {
     /// Halves the older half, joining neighbours in pairs.
     fn thin(&mut self) {
         let half = self.intervals.len() / 2;
-        let mut thinned: Vec<_> =
-            self.intervals[..half].chunks(2).map(|pair| (pair[0].0, pair.last().map_or(pair[0].1, |p| p.1))).collect();
+        let pair = |pair: &[Interval]| pair[1..].iter().fold(pair[0], |a, b| a.joined(b));
+        let mut thinned: Vec<_> = self.intervals[..half].chunks(2).map(pair).collect();
         thinned.extend_from_slice(&self.intervals[half..]);
         self.intervals = thinned;
     }
 
     /// Takes over what `other` noted.
     pub fn merge(&mut self, other: &Activity) {
-        for (from, to) in &other.intervals {
-            self.add(*from, *to);
-        }
+        other.intervals.iter().for_each(|interval| self.add(*interval));
     }
 
     /// Takes over what `other`, by another clock, noted further than `within` nanoseconds from all that stands here: nearer,
     /// it is the same event, seen from the other end.
     pub fn merge_apart(&mut self, other: &Activity, within: i64) {
-        let mut apart: Vec<(Timestamp, Timestamp)> = Vec::new();
-        for (from, to) in &other.intervals {
-            let mut from = *from;
-            let known = self.intervals.partition_point(|(_, end)| end.plus_nanos(within) < from);
-            for (start, end) in self.intervals.get(known..).unwrap_or_default() {
-                let (start, end) = (start.plus_nanos(-within), end.plus_nanos(within));
-                if start > *to || from > *to {
+        let mut apart: Vec<Interval> = Vec::new();
+        for &Interval { mut from, to, alone } in &other.intervals {
+            let known = self.intervals.partition_point(|i| i.to.plus_nanos(within) < from);
+            for i in self.intervals.get(known..).unwrap_or_default() {
+                let (start, end) = (i.from.plus_nanos(-within), i.to.plus_nanos(within));
+                if start > to || from > to {
                     break;
                 }
                 if from < start {
-                    apart.push((from, start));
+                    apart.push(Interval { from, to: start, alone });
                 }
                 from = from.max(end.plus_nanos(1));
             }
-            if from <= *to {
-                apart.push((from, *to));
+            if from <= to {
+                apart.push(Interval { from, to, alone });
             }
         }
-        for (from, to) in apart {
-            self.add(from, to);
-        }
+        apart.into_iter().for_each(|interval| self.add(interval));
     }
 
     /// The first event known to be later than `time`.
     ///
     /// Exact when `time` falls between intervals; inside one, the end of that interval stands for it.
     pub fn first_after(&self, time: Timestamp) -> Option<Timestamp> {
-        let at = self.intervals.partition_point(|(_, end)| *end <= time);
-        self.intervals.get(at).map(|(start, end)| if *start > time { *start } else { *end })
+        let at = self.intervals.partition_point(|i| i.to <= time);
+        self.intervals.get(at).map(|i| if i.from > time { i.from } else { i.to })
+    }
+
+    /// The packet that alone shows anything after `after` and before `before`: one forged packet could have made it.
+    pub fn only_packet(&self, after: Timestamp, before: Timestamp) -> Option<PacketRef> {
+        let from = self.intervals.partition_point(|i| i.to <= after);
+        let to = self.intervals.partition_point(|i| i.from < before);
+        match self.intervals.get(from..to)? {
+            [interval] => interval.alone,
+            _ => None,
+        }
     }
 }
 
@@ -119,21 +141,33 @@ mod tests {
     fn finds_the_first_event_after_a_silence() {
         let mut a = Activity::default();
         for t in [1, 2, 3, 60] {
-            a.note(s(t));
+            a.note(s(t), PacketRef::default());
         }
         assert_eq!(a.first_after(s(3)), Some(s(60)));
         assert_eq!(a.first_after(s(60)), None);
     }
 
     #[test]
+    fn an_event_that_stands_alone_is_known_by_its_packet() {
+        let packet = |number| PacketRef { capture: 0, number };
+        let mut a = Activity::default();
+        [(1, 3), (60, 9), (90, 12)].iter().for_each(|(t, n)| a.note(s(*t), packet(*n)));
+        assert_eq!(a.only_packet(s(1), s(80)), Some(packet(9)));
+        assert_eq!(a.only_packet(s(1), s(100)), None, "two");
+        assert_eq!(a.only_packet(s(60), s(80)), None, "none");
+        a.note(Timestamp(s(60).0 + 1), packet(10));
+        assert_eq!(a.only_packet(s(1), s(80)), None, "one beside it");
+    }
+
+    #[test]
     fn events_out_of_order_and_from_two_captures_are_joined() {
         let mut a = Activity::default();
-        a.note(s(10));
-        a.note(s(5));
-        a.note(Timestamp(s(5).0 + 50_000_000));
+        a.note(s(10), PacketRef::default());
+        a.note(s(5), PacketRef::default());
+        a.note(Timestamp(s(5).0 + 50_000_000), PacketRef::default());
         let mut b = Activity::default();
-        b.note(s(5));
-        b.note(s(7));
+        b.note(s(5), PacketRef::default());
+        b.note(s(7), PacketRef::default());
         a.merge(&b);
         assert_eq!(a.first_after(s(5)), Some(Timestamp(s(5).0 + 50_000_000)));
         assert_eq!(a.first_after(s(6)), Some(s(7)));
@@ -145,7 +179,7 @@ mod tests {
         let at = |millis: i64| Timestamp(millis * 1_000_000);
         let noted = |times: &[i64]| {
             let mut a = Activity::default();
-            times.iter().for_each(|t| a.note(at(*t)));
+            times.iter().for_each(|t| a.note(at(*t), PacketRef::default()));
             a
         };
         let mut own = noted(&[1000, 60_000]);
@@ -163,7 +197,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut a = Activity::default();
         for t in 0..100_000 {
-            a.note(s(t));
+            a.note(s(t), PacketRef::default());
         }
         assert!(a.intervals.len() <= Activity::MAX_INTERVALS);
         assert_eq!(a.first_after(s(99_998)), Some(s(99_999)));

@@ -533,7 +533,7 @@ impl Conversation {
         let bad_checksum = checksum.is_wrong();
         // Of a connection that was joined midway, the first segment shows what a SYN would: whether its host offloads.
         stream.offloads |= checksum == Checksum::Unfinished && stream.isn.is_none() && stream.sent.is_none();
-        let mut outcome = Outcome { bad_checksum, ..Outcome::default() };
+        let mut outcome = Outcome { bad_checksum: checksum == Checksum::Bad, ..Outcome::default() };
         let copy = stream.copies.is_copy(s, time).then(|| *stream.assembler.counters());
         if s.flags.syn() && !bad_checksum {
             stream.open(s);

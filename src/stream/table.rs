@@ -545,7 +545,7 @@ impl FlowTable {
             !gone[i - 1]
         });
         if !self.free.is_empty() {
-            self.records.sort_by_key(|r| (r.first, r.first_packet));
+            self.records.sort_unstable_by_key(|r| (r.first, r.first_packet));
         }
         self.records
     }

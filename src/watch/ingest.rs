@@ -1,7 +1,6 @@
 //! Evidence that is taken: into a central case as it arrives, or from captures and logs for others to take.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::BufReader;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -12,9 +11,11 @@ use super::logs;
 use super::news::{conclude, conclude_from, told};
 use crate::alert::Alerts;
 use crate::analysis::{Analysis, Options, OriginSettings, Stored, survey};
-use crate::capture::{Limits, unpacked};
 use crate::case::{self, Case, Delivered};
-use crate::evidence::{Entry, EvidenceError, FactSet, FlowFact, Kind, LEAN, LineReader, gather, list_segments, settle};
+use crate::evidence::{
+    AllowedSigners, Entry, EvidenceError, FactSet, FlowFact, Kind, LEAN, gather, host_names, list_segments, read_file,
+    settle,
+};
 use crate::stream::ordinary;
 use crate::time::Timestamp;
 use crate::vocabulary::Severity;
@@ -47,6 +48,7 @@ pub struct Central {
     alerts: Alerts,
     alert_on: Severity,
     limits: case::Limits,
+    signers: Option<AllowedSigners>,
     /// What the evidence of each origin came to, and when all of it was read. What arrives is read into it: an incident grows
     /// by what a segment brings, whatever else the case holds.
     gathered: BTreeMap<String, Stored>,
@@ -72,6 +74,7 @@ impl Central {
             alerts,
             alert_on,
             limits,
+            signers: None,
             gathered: BTreeMap::new(),
             read: None,
             touched: BTreeSet::new(),
@@ -124,6 +127,17 @@ impl Central {
         Ok(taken)
     }
 
+    /// With signers, what they have not signed is not taken.
+    pub fn trusting(self, signers: Option<AllowedSigners>) -> Central {
+        Central { signers, ..self }
+    }
+
+    /// Names of the host that an origin speaks for, as far as the case knows it.
+    fn names_of(&self, origin: &str) -> BTreeSet<String> {
+        let facts = self.case.evidence_of(Some(origin)).unwrap_or_default();
+        host_names(&facts).remove(origin).unwrap_or_default()
+    }
+
     /// Reads the evidence of the origins that something came of; at first, of all: whoever waits for segments does so beforehand.
     ///
     /// # Errors
@@ -164,12 +178,8 @@ impl Central {
                 if stop() {
                     return Ok(());
                 }
-                let one = (|| -> std::io::Result<_> {
-                    let stat = Stat::of(&file)?;
-                    Ok((stat, unpacked(&file, &Limits::default())?))
-                })();
-                let (stat, input) = match one {
-                    Ok(one) => one,
+                let stat = match Stat::of(&file) {
+                    Ok(stat) => stat,
                     // Whoever fetches or tidies took it away in between.
                     Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                     Err(e) => {
@@ -181,14 +191,18 @@ impl Central {
                 if self.case.has_arrived(&file, stat.size, stat.modified)? {
                     continue;
                 }
-                let reader =
-                    LineReader::new(&file.to_string_lossy()).of_size(stat.size).read(&mut BufReader::new(input));
+                let reader = match &self.signers {
+                    Some(signers) => signers.read(&file, |origin| self.names_of(origin)),
+                    None => match read_file(&file) {
+                        Err(e @ EvidenceError::Newer { .. }) => return Err(e.into()),
+                        read => read.map_err(|e| e.to_string()),
+                    },
+                };
                 let mut reader = match reader {
                     Ok(reader) => reader,
-                    Err(e @ EvidenceError::Newer { .. }) => return Err(e.into()),
-                    Err(e) => {
+                    Err(why) => {
                         taken.trouble = true;
-                        taken.wrong.push(e.to_string());
+                        taken.wrong.push(why);
                         continue;
                     }
                 };
