@@ -171,6 +171,15 @@ fn a_sign_of_life_between_claim_and_kill_clears_the_claim() {
 }
 
 #[test]
+fn a_single_packet_that_clears_a_claim_is_named() {
+    let reasons = |active: &[f64]| one(FITS, active, Some(142.0)).incidents()[0].hosts[0].reasons.join("\n");
+    let alone = reasons(&[99.0, 120.0]);
+    assert!(alone.contains("lived on") && alone.contains("cleared by packet 9 alone"), "{alone}");
+    let several = reasons(&[99.0, 120.0, 125.0]);
+    assert!(several.contains("lived on") && !several.contains("alone"), "{several}");
+}
+
+#[test]
 fn a_size_that_contradicts_clears_the_claim() {
     assert_eq!(one(Some(CLAIM / 2), &[99.0], Some(142.0)).verdict(), Verdict::Unexplained, "it never got so much");
     let mut lesser = one(Some(CLAIM), &[99.0], Some(142.0));
