@@ -88,3 +88,28 @@ fn what_hurts_nothing_is_not_told() {
         assert!(!listeners(&report).is_empty(), "{name}: no listener");
     }
 }
+
+/// A job of Debian's PyTorch 1.13 whose third rank came late to a second group, under `nmap -sT` of two of its hosts.
+#[test]
+fn a_connect_scan_while_a_rank_is_late_is_one_incident() {
+    let place = |name: &str| format!("gloo-late-rank/{name}");
+    let captures = ["node-a.pcap", "node-b.pcap", "node-c.pcap"].map(place);
+    let logs = common::data("gloo-late-rank/logs");
+    let hosts = common::data("gloo-late-rank/hosts");
+    let flags = ["--hosts", hosts.to_str().unwrap(), "--oom", logs.to_str().unwrap()].map(str::to_string);
+    let report = analyze(&[&captures[..], &flags[..]].concat()).json;
+    let [incident] = &report["incidents"].as_array().unwrap()[..] else { panic!("{:#}", report["incidents"]) };
+    let hosts: Vec<&str> = incident["hosts"].as_array().unwrap().iter().map(|h| text(&h["host"])).collect();
+    assert_eq!((incident["kind"].as_str(), hosts), (Some("gloo-group"), vec!["node-a", "node-b"]));
+    assert_eq!(incident["source"]["address"], "192.0.2.250", "{incident:#}");
+    let taken: Vec<(u64, u64)> =
+        gloo(&report).iter().map(|f| (f["target"]["port"].as_u64().unwrap(), f["packet"].as_u64().unwrap())).collect();
+    assert_eq!(taken, [(41659, 176), (35579, 295)]);
+    // What the ranks' own logs say of the same connections: 35579 and 64394 are one number with its bytes swapped.
+    let evidence = common::joined(&gloo(&report)[1]["evidence"]);
+    assert!(evidence.contains("connect [192.0.2.11]:64394: Connection refused (Gloo prints"), "{evidence}");
+    assert!(evidence.contains("[192.0.2.250]:10381: Connection reset by peer"), "{evidence}");
+    assert!(evidence.contains("64394 is 35579"), "{evidence}");
+    // A kernel's SYNs have every number some time, ZMap's mark among them.
+    assert!(report["scans"][0]["tool"].is_null(), "{}", report["scans"]);
+}

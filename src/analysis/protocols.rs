@@ -8,8 +8,13 @@ use super::options::Options;
 use super::reading::Reading;
 use super::retention::{FoldKey, Folded, kind};
 use super::sets::Set;
+use crate::escape::clean;
+use crate::finding::Finding;
 use crate::net::{Address, Endpoint};
-use crate::protocol::seam::{Asked, Dissector, Given, Lesson, NamedPorts, ProtocolSet, Seen, SeenSet, Study};
+use crate::oom::{ConnectionError, LogSummary};
+use crate::protocol::seam::{
+    Asked, Dissector, Given, Lesson, LoggedError, NamedPorts, ProtocolSet, Seen, SeenSet, Study,
+};
 use crate::protocol::{DISSECTORS, place};
 use crate::stream::FlowState;
 use crate::vocabulary::Protocol;
@@ -134,4 +139,20 @@ pub(super) fn studies(reading: &Reading, options: &Options, connectors: &BTreeSe
         reading.listeners.get(at).cloned().unwrap_or_default()
     };
     each(reading, options, connectors, own, |dissector, given| (given.listeners.clone(), dissector.study(given)))
+}
+
+/// Adds to findings what libraries say in logs of the same connections.
+pub(super) fn corroborate(findings: &mut [Finding], logs: &[LogSummary]) {
+    let of_log = |log: &LogSummary| {
+        let place = clean(log.path.as_bytes(), 200);
+        let error = move |e: &ConnectionError| LoggedError {
+            place: format!("{place}, line {},", e.line),
+            text: clean(e.text.as_bytes(), 300),
+        };
+        log.connection_errors.iter().map(error).collect::<Vec<_>>()
+    };
+    let errors: Vec<LoggedError> = logs.iter().flat_map(of_log).collect();
+    if !errors.is_empty() {
+        DISSECTORS.iter().for_each(|dissector| dissector.corroborate(findings, &errors));
+    }
 }

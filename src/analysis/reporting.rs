@@ -63,7 +63,7 @@ pub(super) fn log_input(label: &str, s: &LogSummary, trouble: Option<String>, gu
     let mut error = None;
     if s.lines == 0 {
         warnings.push("empty: no line".to_string());
-    } else if s.sightings.is_empty() && s.not_understood == 0 {
+    } else if s.sightings.is_empty() && s.not_understood == 0 && s.connection_errors.is_empty() {
         warnings.push(format!("no line of {} tells of an OOM kill", s.lines));
     } else if !understood && named {
         error = Some("not understood: no line of a known log format".to_string());

@@ -167,6 +167,7 @@ pub(super) fn conclude(options: &Options, front: AnalysisInput) -> Analysis {
     findings.sort_by_key(|f| (f.time, f.target, f.source, f.rule));
     scans::doubt_tools(&mut findings, &sets);
     acknowledged::note(&mut findings, &sets);
+    super::protocols::corroborate(&mut findings, &logs.summaries);
     let mut scans = scans::scans(&sets, &findings, &connectors);
 
     let claims = kills::claims(&studied, &findings, &names);

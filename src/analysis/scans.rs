@@ -6,7 +6,7 @@ use super::sets::Set;
 use crate::finding::{Finding, short_hash};
 use crate::net::{Address, Endpoint};
 use crate::stream::quiet::{Quiet, quiet};
-use crate::stream::{Direction, FlowRecord, Ordinary, PacketRef};
+use crate::stream::{Direction, FlowRecord, Ordinary, PacketRef, SynMaker};
 use crate::time::Timestamp;
 
 /// Ports or hosts from which on somebody who connects without a byte is a scanner.
@@ -100,15 +100,20 @@ const COMMON: [&str; 10] = [
     "redis-server",
 ];
 
-/// The tools whose marks the SYNs of these sources bear, whatever else they send.
+/// The tools whose marks the SYNs of these sources bear, whatever else they send. Any stack gives one packet in 65,536 the
+/// number that is ZMap's mark: of it at least every second SYN must have it.
 fn makers(sets: &[Set], sources: impl Fn(Address) -> bool) -> BTreeMap<Address, &'static str> {
-    let mut makers = BTreeMap::new();
+    let mut marks: BTreeMap<Address, (usize, BTreeMap<SynMaker, usize>)> = BTreeMap::new();
     for r in sets.iter().flat_map(|s| &s.seen.records).filter(|r| sources(r.client().address)) {
-        if let Some(tool) = r.syn_maker.tool() {
-            makers.entry(r.client().address).or_insert(tool);
-        }
+        let (all, marked) = marks.entry(r.client().address).or_default();
+        *all += 1;
+        *marked.entry(r.syn_maker).or_default() += 1;
     }
-    makers
+    let tool = |(all, marked): (usize, BTreeMap<SynMaker, usize>)| {
+        let told = |(maker, n): &(SynMaker, usize)| *maker != SynMaker::Zmap || n * 2 >= all;
+        marked.into_iter().filter(told).find_map(|(maker, _)| maker.tool())
+    };
+    marks.into_iter().filter_map(|(source, marks)| Some((source, tool(marks)?))).collect()
 }
 
 /// Takes the tool's name from what others send as well, where its source sent no other probe of that tool, and no SYN that

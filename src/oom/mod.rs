@@ -47,7 +47,7 @@ pub(crate) use object::document::objects as json_objects;
 pub use options::Options;
 pub(crate) use prefilter::may_matter;
 pub use scanner::{MAX_LINE, Scanner, looks_like_a_log};
-pub use summary::LogSummary;
+pub use summary::{ConnectionError, LogSummary};
 pub use workload::WorkloadKind;
 pub use zone::Zone;
 

@@ -5,8 +5,11 @@ use aho_corasick::packed::Searcher;
 use memchr::memmem;
 use std::sync::LazyLock;
 
+/// What stands in the error texts of a library that tells of its connections (where in its source they were made).
+pub(super) const CONNECTION_ERROR: &str = "/transport/tcp/";
+
 /// Words of which one is in every line that a teller understands.
-const WORDS: [&str; 27] = [
+const WORDS: [&str; 28] = [
     "oom",
     "OOM",
     "ut of memory",
@@ -31,6 +34,7 @@ const WORDS: [&str; 27] = [
     "exceeded limit",
     "Exit_status=-2",
     "cudaErrorMemoryAll",
+    CONNECTION_ERROR,
     "rdzvscope/1 ",
     "\"MESSAGE\":[",
     "\"MESSAGE\" : [",

@@ -10,11 +10,12 @@ use super::options::Options;
 use super::prefix::{self, Peeled, Writer};
 use super::sheet::{Sheets, Told, counter, export, list, spreadsheet};
 use super::stamp::Stamp;
-use super::summary::{LogSummary, NotUnderstood};
+use super::summary::{ConnectionError, LogSummary, NotUnderstood};
 use super::teller::{self, Saying};
 use super::time_range::{LogSpan, year_of};
 use super::{decode, prefilter, reason, text};
 use crate::names::Names;
+use memchr::memmem;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub const MAX_LINE: usize = 64 << 10;
 /// Sightings kept of one log.
 pub(super) const MAX_SIGHTINGS: usize = 100_000;
 /// Lines kept that were not understood.
+/// Errors on connections that are kept.
+const MAX_ERRORS: usize = 400;
 const MAX_EXAMPLES: usize = 100;
 /// Lines looked at for the format of a log, whether or not they speak of an OOM.
 pub(super) const SAMPLE: u64 = 64;
@@ -221,6 +224,10 @@ impl Scanner {
     }
 
     fn inside(&mut self, number: u64, whose: &Whose, line: &[u8]) {
+        let errors = &mut self.summary.connection_errors;
+        if errors.len() < MAX_ERRORS && memmem::find(line, prefilter::CONNECTION_ERROR.as_bytes()).is_some() {
+            errors.push(ConnectionError { line: number, text: text::lossy(line, 300) });
+        }
         let labelled = if whose.hosts.is_empty() || whose.weak { self.envelope.label(line) } else { None };
         let (whose, line) = match &labelled {
             Some((label, rest)) => (label, *rest),

@@ -19,6 +19,15 @@ pub struct NotUnderstood {
     pub reason: &'static str,
 }
 
+/// A line in which a library tells of an error on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionError {
+    /// Its number, from 1.
+    pub line: u64,
+    /// Its beginning, decoded lossily, not escaped.
+    pub text: String,
+}
+
 /// What a log held.
 #[derive(Clone, Debug, Default)]
 pub struct LogSummary {
@@ -50,6 +59,8 @@ pub struct LogSummary {
     pub warnings: Vec<String>,
     /// What was seen.
     pub sightings: Vec<OomSighting>,
+    /// Lines in which a library tells of an error on a connection; the first few hundred.
+    pub connection_errors: Vec<ConnectionError>,
     /// Facts of hosts, where the log is what `contrib/collect.sh` printed.
     pub facts: Vec<HostFacts>,
     /// The first lines of facts that were not understood.

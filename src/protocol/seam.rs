@@ -87,6 +87,9 @@ pub trait Dissector: Sync {
         true
     }
 
+    /// Adds to findings what its own error texts in logs say of the same connections.
+    fn corroborate(&self, _findings: &mut [Finding], _errors: &[LoggedError]) {}
+
     /// What its listeners are, and what is wrong with what they were sent.
     fn study(&self, given: &Given<'_>) -> Study;
 
@@ -263,6 +266,15 @@ impl Asked<'_> {
     pub fn place(&self, protocol: Protocol) -> ProtocolSet {
         (self.places)(protocol)
     }
+}
+
+/// A line of a log in which a library tells of an error on a connection.
+#[derive(Clone, Debug)]
+pub struct LoggedError {
+    /// The log and the line, in words.
+    pub place: String,
+    /// The line, escaped and cut.
+    pub text: String,
 }
 
 /// What one protocol's connection says of a listener.

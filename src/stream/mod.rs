@@ -25,6 +25,6 @@ pub use chunk::{Chunk, CompactRef, PacketRef};
 pub use event::{Event, GapCause, Piece, StreamCounters};
 pub use ordinary::Ordinary;
 pub use receiver::{Conversation, Outcome, Refused};
-pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, OptionalTime};
+pub use record::{Direction, FlowRecord, FlowState, HEAD_BYTES, Heads, OptionalTime, SynMaker};
 pub(crate) use record_codec::{Take, put_endpoint, put_packet};
 pub use table::{FlowTable, PortSet};

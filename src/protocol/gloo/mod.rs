@@ -9,6 +9,7 @@ mod facts;
 mod first_bytes;
 mod group;
 mod judge;
+mod logged;
 mod rules;
 mod seam;
 

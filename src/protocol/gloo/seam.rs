@@ -13,8 +13,8 @@ use crate::finding::{Finding, Rule};
 use crate::net::Endpoint;
 use crate::protocol::observation::FlowObservation;
 use crate::protocol::seam::{
-    Asked, Decoded, Decoder, Dissector, Evidence, Given, Lesson, ListenerView, Match, Opening, Seen, Study, Traffic,
-    own_candidates,
+    Asked, Decoded, Decoder, Dissector, Evidence, Given, Lesson, ListenerView, LoggedError, Match, Opening, Seen,
+    Study, Traffic, own_candidates,
 };
 use crate::stream::{Chunk, Direction};
 use crate::vocabulary::{Protocol, Role};
@@ -29,6 +29,11 @@ fn exchanges(client: &[u8], server: &[u8]) -> [bool; 2] {
 }
 
 impl Dissector for Gloo {
+    fn corroborate(&self, findings: &mut [Finding], errors: &[LoggedError]) {
+        let own = |f: &&mut Finding| GlooRule::ALL.iter().any(|r| r.id == f.rule);
+        super::logged::corroborate(findings.iter_mut().filter(own), errors);
+    }
+
     fn protocol(&self) -> Protocol {
         Protocol::Gloo
     }
