@@ -142,7 +142,11 @@ impl Plan {
         if !excluded.is_empty() {
             said.push(format!("--exclude-ports leaves out {} of the fleet: nothing was tried there", excluded.text()));
         }
-        let named = fleet.targets.iter().any(|t| t.place == Place::Ephemeral);
+        let within = |p: &u16| (EPHEMERAL.0..=EPHEMERAL.1).contains(p);
+        let named = fleet.targets.iter().any(|t| match &t.place {
+            Place::Ephemeral => true,
+            Place::Ports(ports) => ports.iter().any(within),
+        });
         let chosen = Ports::range(EPHEMERAL.0, EPHEMERAL.1).filter(|p| self.scanned.contains(p));
         if !named && !chosen.is_empty() {
             said.push(format!(

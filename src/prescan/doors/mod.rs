@@ -540,23 +540,38 @@ fn releases(doors: &[&Door]) -> String {
 
 /// Whether `4.0` means `4.0.2 (Debian 12)`: one of the numbers of a measured release begins with it, part by part.
 fn is_release(measured: &str, asked: &str) -> bool {
-    if asked.is_empty() {
-        return true;
-    }
-    let numbers = measured
-        .split(|c: char| !(c.is_ascii_digit() || c == '.'))
-        .filter(|w| w.contains(|c: char| c.is_ascii_digit()));
-    let mut numbers = numbers.filter(|w| w.contains('.') || !measured.contains('.'));
-    numbers.any(|n| {
-        let (mut a, mut b) = (n.split('.'), asked.split('.'));
-        b.all(|part| a.next() == Some(part))
+    asked.is_empty()
+        || numbers(measured).any(|n| {
+            let (mut a, mut b) = (n.split('.'), asked.split('.'));
+            b.all(|part| a.next() == Some(part))
+        })
+}
+
+/// The release numbers in a name such as `4.0.2 (Debian 12)`.
+fn numbers(measured: &str) -> impl Iterator<Item = &str> {
+    let words = measured.split(|c: char| !(c.is_ascii_digit() || c == '.'));
+    let numbers = words.filter(|w| w.contains(|c: char| c.is_ascii_digit()));
+    numbers.filter(|w| w.contains('.') || !measured.contains('.'))
+}
+
+/// Whether a measured release lies in what a report says of a listener: `PyTorch 1.4–2.0`, `2.8 and later`, `4.0`.
+fn is_within(measured: &str, told: &str) -> bool {
+    let digits = |w: &&str| w.starts_with(|c: char| c.is_ascii_digit());
+    let Some(range) = told.split(' ').find(digits) else { return true };
+    let parts = |n: &str| n.split('.').map_while(|p| p.parse().ok()).collect::<Vec<u32>>();
+    let (since, until) = match range.split_once(['–', '-']) {
+        Some((since, until)) => (parts(since), Some(parts(until))),
+        None if told.contains("later") => (parts(range), None),
+        None => return is_release(measured, range),
+    };
+    numbers(measured).map(parts).any(|n| {
+        let upto = |u: &Vec<u32>| n.get(..u.len().min(n.len())).unwrap_or_default() <= u.as_slice();
+        n >= since && until.as_ref().is_none_or(upto)
     })
 }
 
 /// Doors for a listener of a report: its protocol, and the release where one is told.
 pub(super) fn of_listener(protocol: &str, role: &str, version: &str) -> Vec<&'static Door> {
-    let number = version.split(' ').find(|w| w.starts_with(|c: char| c.is_ascii_digit())).unwrap_or_default();
-    let number = number.split(['–', '-']).next().unwrap_or_default();
     let all: Vec<&Door> = doors().iter().filter(|d| d.protocol() == protocol && protocol != "unknown").collect();
     let product = |d: &&&Door| version.is_empty() || version.split(' ').any(|w| !w.is_empty() && d.product.contains(w));
     let narrowed = |all: Vec<&'static Door>, keep: &dyn Fn(&&&'static Door) -> bool| {
@@ -565,7 +580,7 @@ pub(super) fn of_listener(protocol: &str, role: &str, version: &str) -> Vec<&'st
     };
     let all = narrowed(all, &|d| d.role() == role);
     let all = narrowed(all, &product);
-    narrowed(all, &|d| is_release(d.version, number))
+    narrowed(all, &|d| is_within(d.version, version))
 }
 
 #[cfg(test)]

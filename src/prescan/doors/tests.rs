@@ -3,6 +3,7 @@ use super::super::host::Host;
 use super::super::matrix::{Case, Matrix};
 use super::super::row::Grade;
 use super::*;
+use std::collections::BTreeSet;
 use page::page;
 
 mod page;
@@ -108,6 +109,11 @@ fn nodes_are_named_by_kind_and_release() {
     assert!(matches!(node("nope"), Err(FleetError::Node(_, k)) if k.contains("tensorpipe")));
     assert!(node("").is_err());
     assert!(is_release("22.05.8 (Debian 12)", "22.05") && !is_release("22.05.8 (Debian 12)", "12"));
+    // As reports name what they saw: a range takes in the releases of its last one.
+    let gloo = |told: &str| of_listener("gloo", "pair", told).iter().map(|d| d.version).collect::<BTreeSet<_>>();
+    assert!(gloo("PyTorch 1.4–2.0").iter().all(|v| v.contains("1.13.1")), "{:?}", gloo("PyTorch 1.4–2.0"));
+    assert!(gloo("PyTorch 2.1–2.7").iter().all(|v| v.contains("2.4.1")) && gloo("2.8 and later").len() == 1);
+    assert!(is_within("torch 2.0.1", "PyTorch 1.4–2.0") && !is_within("2.1.0", "1.4–2.0") && is_within("9.9", ""));
 }
 
 /// A connect scan ends MPICH's mpiexec up to 4.0, a half-open one hurts nobody.
