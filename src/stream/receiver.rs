@@ -613,10 +613,10 @@ impl Conversation {
         let (answers, shakes) = (s.flags.syn() && s.flags.ack() && outcome.accepted, direction == Direction::ToClient);
         let reverse = direction.reverse();
         back.assembler.hand_on_beyond_fin(&mut |e| sink(reverse, e));
-        if !back.doubted.is_empty() {
-            if let Some(ack) = back.settle(false, &mut self.refused, reverse, &mut |e| sink(reverse, e)) {
-                stream.heard(ack, 0);
-            }
+        if !back.doubted.is_empty()
+            && let Some(ack) = back.settle(false, &mut self.refused, reverse, &mut |e| sink(reverse, e))
+        {
+            stream.heard(ack, 0);
         }
         if let Some(before) = copy.filter(|_| again) {
             // What was captured twice was not sent twice.

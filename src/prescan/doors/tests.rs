@@ -3,8 +3,8 @@ use super::super::host::Host;
 use super::super::matrix::{Case, Matrix};
 use super::super::row::Grade;
 use super::*;
-use std::collections::BTreeSet;
 use page::page;
+use std::collections::BTreeSet;
 
 mod page;
 
