@@ -43,6 +43,11 @@ def setup():
     for name in (A, B):
         run("ip", "netns", "add", name)
         run("ip", "-n", name, "link", "set", "lo", "up")
+    join()
+
+
+def join():
+    """The pair, with its addresses."""
     run("ip", "link", "add", "veth0", "netns", A, "type", "veth", "peer", "name", "veth0", "netns", B)
     for name, address in ((A, SENDER), (B, TARGET)):
         run("ip", "-n", name, "addr", "add", address + "/24", "dev", "veth0")
@@ -375,22 +380,26 @@ def lags(binary, strays, pause, more=()):
     return sorted(seen.values())
 
 
-def figures_of_lag(binary, place):
-    traffic = os.path.join(place, "lag.pcap")
-    write_traffic(traffic, 200, 20)
+def lag_at(binary, traffic, what, more=()):
     for load in (0, 5000):
         thread = None
         if load:
             thread = threading.Thread(target=replay, args=(traffic, load, 30, ("--unique-ip",)))
             thread.start()
-        all = lags(binary, 20, 1.1)
+        all = lags(binary, 20, 1.1, more)
         if thread:
             thread.join()
         if all:
-            print(f"lag: {len(all)} of 20 strays told, at {load} packets/s besides: median {statistics.median(all):.2f} s, "
-                  f"worst {all[-1]:.2f} s", flush=True)
+            print(f"lag: {len(all)} of 20 strays told, with {what}, at {load} packets/s besides: "
+                  f"median {statistics.median(all):.2f} s, worst {all[-1]:.2f} s", flush=True)
         else:
-            print(f"lag: at {load} packets/s besides: nothing was told")
+            print(f"lag: with {what}, at {load} packets/s besides: nothing was told", flush=True)
+
+
+def figures_of_lag(binary, place):
+    traffic = os.path.join(place, "lag.pcap")
+    write_traffic(traffic, 200, 20)
+    lag_at(binary, traffic, "an empty case")
     case, metrics = os.path.join(place, "lag.db"), os.path.join(place, "lag.prom")
     more = ("--case", case, "--case-max", "64M")
     child = subprocess.Popen(["ip", "netns", "exec", B, binary, "live", "-i", "veth0", "--metrics", metrics, *more],
@@ -398,12 +407,7 @@ def figures_of_lag(binary, place):
     time.sleep(2)
     fill(traffic, metrics)
     finish(child)
-    all = lags(binary, 10, 3.0, more)
-    if all:
-        print(f"lag: {len(all)} of 10 strays told, with a full case ({os.path.getsize(case) >> 20} MiB): "
-              f"median {statistics.median(all):.2f} s, worst {all[-1]:.2f} s", flush=True)
-    else:
-        print("lag: with a full case: nothing was told")
+    lag_at(binary, traffic, f"a full case ({os.path.getsize(case) >> 20} MiB)", more)
 
 
 def short(binary, place):

@@ -123,6 +123,12 @@ impl GrowingSet {
         self.also.extend(listeners);
     }
 
+    #[cfg(feature = "live")]
+    /// Forgets flows whose last packet is earlier.
+    pub fn forget_before(&mut self, time: Timestamp) {
+        self.scan.forget_before(time);
+    }
+
     /// Bytes that wait to be taken.
     pub fn pending(&self) -> usize {
         self.segments.len() + self.late.len()
@@ -139,6 +145,7 @@ impl GrowingSet {
         };
         let span = self.span.take();
         let since = span.map_or(Timestamp::MAX, |s| s.0);
+        self.scan.forget_decoded();
         let records = self.scan.records().filter(|r| r.last >= since).cloned().collect();
         let (now, skipped, _) = self.scan.counted();
         let (then, skipped_then) = &self.at_start;

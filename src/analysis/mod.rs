@@ -24,6 +24,8 @@ mod progress;
 mod protocols;
 mod prune;
 mod reading;
+#[cfg(feature = "live")]
+mod recent;
 mod replay;
 mod reporting;
 mod retention;
@@ -45,6 +47,8 @@ pub use from_store::{
 pub use intake::{Batch, GrowingSet, read_late};
 pub use learn::{Knowledge, learn};
 pub use options::{Named, Options, STANDARD_INPUT};
+#[cfg(feature = "live")]
+pub use recent::RecentFlows;
 pub use replay::{Closed, FlowVisitor, Totals, walk};
 pub use run::{Analysis, analyze};
 pub use survey::{CONTINUES_NANOS, Survey, capture_stem, read_as, survey};

@@ -214,6 +214,21 @@ impl SetScan {
         &self.flows.done
     }
 
+    /// Forgets what was decoded to its end: of a set that grows only segments and records are kept.
+    pub(super) fn forget_decoded(&mut self) {
+        self.flows.done.clear();
+        self.flows.early.clear();
+        self.flows.replaced.clear();
+        self.flows.activity.clear();
+        self.flows.folder = Folder::default();
+    }
+
+    /// Forgets flows that are not being decoded and whose last packet is earlier.
+    #[cfg(feature = "live")]
+    pub(super) fn forget_before(&mut self, time: Timestamp) {
+        self.flows.table.forget_before(time);
+    }
+
     /// Flows that are being decoded.
     pub(super) fn open_flows(&self) -> usize {
         self.flows.tracked.len() - self.flows.free.len()

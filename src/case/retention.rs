@@ -132,6 +132,16 @@ impl Case {
         self.transaction("cannot prune the case", |tx| forget(tx, cutoff, newest))
     }
 
+    /// The earliest last packet of the flows that are held.
+    ///
+    /// # Errors
+    /// SQLite's.
+    #[cfg(feature = "live")]
+    pub fn oldest_flow(&self) -> Result<Option<Timestamp>, CaseError> {
+        let oldest = self.db.query_row("SELECT min(last) FROM flow", [], |r| r.get::<_, Option<i64>>(0));
+        Ok(oldest.map_err(self.failed("cannot read the case"))?.map(Timestamp))
+    }
+
     pub(super) fn used(&self) -> Result<u64, CaseError> {
         let (page, pages, free): (i64, i64, i64) =
             (self.pragma("page_size")?, self.pragma("page_count")?, self.pragma("freelist_count")?);

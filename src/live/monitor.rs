@@ -12,7 +12,9 @@ use super::filter::Widening;
 use super::listen::{Desk, InterfaceReader, ListenOptions};
 use super::ring::Ring;
 use crate::alert::Alerts;
-use crate::analysis::{Analysis, Concluded, GrowingSet, Options, StoredSet, analyze_stored};
+use crate::analysis::{
+    Analysis, Concluded, GrowingSet, Options, RecentFlows, StoredCapture, StoredSet, analyze_stored,
+};
 use crate::capture::Summary;
 use crate::case::{
     CaptureRow, CaptureState, Case, Delivered, Limits, Withheld, new_set, save_batch, save_capture, save_late,
@@ -97,6 +99,9 @@ pub struct Monitor {
     running: Option<Running>,
     /// Batches that were kept so far.
     batches: u64,
+    /// What came lately, and when it was looked at last, and how long that took.
+    recent: RecentFlows,
+    looked: Option<(Instant, Duration)>,
 }
 
 impl std::fmt::Debug for Monitor {
@@ -119,6 +124,7 @@ impl Monitor {
         now: Timestamp,
     ) -> Result<Monitor, LiveError> {
         let widening = Widening::new(options.ports.iter().chain(options.nccl_ports.iter()).collect());
+        let recent = RecentFlows::of(&case.load()?);
         let stop = Arc::new(AtomicBool::new(false));
         let mut posts = Vec::new();
         for (listener, ring) in listeners {
@@ -174,6 +180,8 @@ impl Monitor {
             listen,
             running,
             batches,
+            recent,
+            looked: None,
         })
     }
 
@@ -230,6 +238,11 @@ impl Monitor {
             post.row.offset = summary.bytes;
             post.row.first = summary.first().or(post.row.first);
             post.row.last = summary.last();
+            if let Some(segments) = &batch.segments {
+                let (id, path) = (post.row.id, PathBuf::from(&post.row.path));
+                let capture = StoredCapture { id, path, summary: Some(summary.clone()), error: None };
+                self.recent.take(post.row.set, capture, segments);
+            }
             post.row.summary = Some(summary);
             let row = &mut post.row;
             self.case.transaction("cannot keep what came", |tx| {
@@ -239,6 +252,7 @@ impl Monitor {
         }
         self.listen_again(&mut tick);
         self.conclude(now, alert_on, alerts, &mut tick)?;
+        self.look(now, alert_on, alerts, &mut tick)?;
         let mut pruned = !self.case.prune(&self.limits, now)?.is_nothing();
         self.since_counted += tick.packets;
         if self.since_counted >= COUNT_EVERY {
@@ -246,7 +260,7 @@ impl Monitor {
             pruned |= !self.case.prune_flows(self.options.memory / FLOW_MEMORY)?.is_nothing();
         }
         if pruned {
-            self.renew()?;
+            self.forget()?;
         }
         Ok(tick)
     }
@@ -290,6 +304,29 @@ impl Monitor {
             let thread = std::thread::spawn(move || analyze_stored(&options, stored));
             self.running = Some(Running { thread, batches: self.batches, begun: Instant::now() });
         }
+        Ok(())
+    }
+
+    /// Tells of claims in what came lately, whatever else is kept and however long a conclusion takes. It takes at most a fifth of
+    /// a processor.
+    fn look(
+        &mut self,
+        now: Timestamp,
+        alert_on: Severity,
+        alerts: &mut Alerts,
+        tick: &mut Tick,
+    ) -> Result<(), LiveError> {
+        let due = self.looked.is_none_or(|(at, took)| at.elapsed() >= took * 4);
+        if !due || tick.analysis.is_some() || self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        if let Some(mut analysis) = self.recent.look(&self.options) {
+            analysis.report.findings.retain(|f| f.declared.is_some());
+            analysis.report.incidents.clear();
+            self.tell(analysis, false, (now, alert_on), alerts, tick)?;
+        }
+        self.looked = Some((Instant::now(), begun.elapsed()));
         Ok(())
     }
 
@@ -390,16 +427,12 @@ impl Monitor {
     }
 
     /// Engines forget what the case has let go.
-    fn renew(&mut self) -> Result<(), LiveError> {
+    fn forget(&mut self) -> Result<(), LiveError> {
+        let Some(oldest) = self.case.oldest_flow()? else { return Ok(()) };
         for post in &self.posts {
-            let Ok(mut desk) = post.desk.lock() else { continue };
-            // What came since the tick began goes into the case first.
-            let doing = "cannot pack segments";
-            let path = self.case.path().to_owned();
-            let batch = desk.intake.take().map_err(|source| LiveError::Io { path, doing, source })?;
-            let (set, id) = (post.row.set, post.row.id);
-            self.case.transaction("cannot keep what came", |tx| save_batch(tx, set, id, &batch))?;
-            desk.intake = GrowingSet::new(&self.options, &self.case.load_set(set)?);
+            if let Ok(mut desk) = post.desk.lock() {
+                desk.intake.forget_before(oldest);
+            }
         }
         Ok(())
     }

@@ -451,19 +451,29 @@ impl FlowTable {
         idle.select_nth_unstable(count - 1);
         idle.truncate(count);
         idle.sort_unstable();
-        for (_, i) in idle {
-            let record = &mut self.records[i as usize];
-            record.bits &= !FlowRecord::LIVE;
-            record.heads = None;
-            self.challengers.remove(&i);
-            let key = record.key;
-            let hash = self.seeds.hash(&key);
-            if let Ok(entry) = self.index.find_entry(hash, |j| *j == i) {
-                entry.remove();
-            }
-            self.free.push(i);
-            self.evicted += 1;
+        self.evicted += idle.len() as u64;
+        idle.into_iter().for_each(|(_, i)| self.forget(i));
+    }
+
+    /// Forgets the flows that are not decoded and whose last packet is earlier: whoever keeps records elsewhere has let
+    /// them go.
+    #[cfg(feature = "live")]
+    pub(crate) fn forget_before(&mut self, time: Timestamp) {
+        let old = |r: &FlowRecord| r.last < time && !matches!(r.state, FlowState::Tracked(_));
+        let gone: Vec<u32> = self.iter().filter(|(_, r)| old(r)).map(|(i, _)| i).collect();
+        gone.into_iter().for_each(|i| self.forget(i));
+    }
+
+    fn forget(&mut self, flow: u32) {
+        let record = &mut self.records[flow as usize];
+        record.bits &= !FlowRecord::LIVE;
+        record.heads = None;
+        self.challengers.remove(&flow);
+        let hash = self.seeds.hash(&record.key);
+        if let Ok(entry) = self.index.find_entry(hash, |j| *j == flow) {
+            entry.remove();
         }
+        self.free.push(flow);
     }
 
     /// Takes up a record that was kept; one that is live takes the place of another with the same endpoints.
