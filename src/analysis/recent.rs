@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::codec::{self, KeptSegment};
-use super::from_store::{ Stored, StoredCapture, StoredSet, analyze_stored};
+use super::from_store::{Stored, StoredCapture, StoredSet, analyze_stored};
 use super::options::Options;
 use super::run::Analysis;
 use crate::net::Endpoint;
