@@ -77,7 +77,7 @@ fn evidence_counts_where_its_host_has_signed_it() {
     let signed = merge(place, &[&out, "--format", "json"]);
     assert_eq!((signed.status.code(), said(&signed).as_str()), (Some(1), ""));
     let report: serde_json::Value = serde_json::from_slice(&signed.stdout).unwrap();
-    assert_eq!(report["incidents"][0]["hosts"][0]["oom_event"].is_string(), true, "{report}");
+    assert!(report["incidents"][0]["hosts"][0]["oom_event"].is_string(), "{report}");
 
     // A host that signs with its own key, and speaks for another one.
     sign(place, "foreign", purpose, &segment);
