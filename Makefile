@@ -12,13 +12,13 @@ INCIDENT := testdata/incident-torch1.13
 DEMO     := $(INCIDENT)/node-a.pcap $(INCIDENT)/node-b.pcap $(INCIDENT)/node-c.pcap \
             --oom $(INCIDENT)/logs --hosts testdata/hosts --boot node-a=2026-11-29T11:12:08Z
 
-.PHONY: help demo build test lint bench scale simulate fuzz-smoke install uninstall clean setup-build setup-test \
+.PHONY: help demo build test lint bench scale simulate soak live-figures fuzz-smoke install uninstall clean setup-build setup-test \
         kernel-fuzz conformance conformance-latest conformance-table \
         setup-dist dist dist-musl dist-aarch64 dist-aarch64-musl dist-smoke vendor image deny doc
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "also: build, lint, doc, deny, bench, scale, simulate, kernel-fuzz, conformance, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
+	@echo "also: build, lint, doc, deny, bench, scale, simulate, soak, live-figures, kernel-fuzz, conformance, fuzz-smoke, install (PREFIX=$(PREFIX)), uninstall, clean"
 	@echo "to hand out: dist (static tarball, .deb, .rpm, SBOM), dist-smoke (tries them), vendor (source for machines without network), image"
 
 setup-build:
@@ -61,6 +61,14 @@ scale: build
 CONNECTIONS ?= 200000
 kernel-fuzz: build
 	sh tests/kernel/fuzz.sh $(BIN) $(CONNECTIONS) $(or $(SEED),1)
+
+# Half an hour of `live` in a network namespace: full case, claims, kills, an interface that vanishes. As root; SECONDS=… is shorter.
+soak: build
+	python3 tools/soak.py --binary $(BIN) --seconds $(or $(SECONDS),1800)
+
+# Rate, loss, processor time, memory and lag of `live` beside tcpdump. As root.
+live-figures: build
+	python3 tools/live-figures.py --binary $(BIN)
 
 # Clusters whose truth is known (docs/simulation.md); SEED, CLUSTERS and HOSTS choose others.
 simulate: build

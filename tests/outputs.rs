@@ -70,7 +70,7 @@ impl Scene {
 }
 
 /// Command lines with `@` in the place of the output.
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 25] = [
     &["analyze", "in.pcap", "--oom", "in.dmesg", "--hosts", "hosts", "-o", "@"],
     &["analyze", "in.pcap", "--oom", "n1=in.dmesg", "--hosts", "hosts", "--format", "json", "--output", "@"],
     &["analyze", "in.pcap", "--oom", "in.dmesg", "--hosts", "hosts", "--carve", "@"],
@@ -88,9 +88,61 @@ const COMMANDS: [&[&str]; 19] = [
     &["merge", "--follow", ".", "--case", "central.db", "--once", "--alert-file", "@"],
     &["watch", "in.pcap", "--hosts", "hosts", "--case", "new.db", "--once", "--metrics", "@"],
     &["watch", "in.pcap", "--hosts", "hosts", "--case", "new.db", "--once", "--alert-file", "@"],
+    &["merge", "segment.jsonl", "--hosts", "hosts", "--job", "in.dmesg", "-o", "@"],
+    &["merge", "segment.jsonl", "--trust", "hosts", "-o", "@"],
+    &["watch", "in.pcap", "--suppress", "hosts", "--case", "new.db", "--once", "--metrics", "@"],
+    &["prescan", "--inventory", "hosts", "--probes", "in.dmesg", "-o", "@"],
+    &["prescan", "--write-probes", "@"],
+    &["report", "--case", "case.db", "--job", "in.dmesg", "--output", "@"],
     &["prescan", "--payload", "0300000b06e00000", "--pytorch", "1.13", "-o", "@"],
     &["decoy", "--as", "tcpstore:1.13", "--listen", "0", "--for", "1s", "--record", "@"],
 ];
+
+/// The same of `live`, which opens no interface before.
+const LIVE: [&[&str]; 2] = [
+    &["live", "-i", "lo", "--hosts", "hosts", "--suppress", "in.dmesg", "--metrics", "@"],
+    &["live", "-i", "lo", "--hosts", "hosts", "--alert-file", "@"],
+];
+
+/// Flags of all commands that name a file to be written.
+const FLAGS: [&str; 7] = ["output", "metrics", "alert-file", "carve", "annotate", "record", "write-probes"];
+
+#[test]
+fn every_output_of_every_command_is_in_the_list() {
+    let text = |arguments: &[&str]| String::from_utf8(command().args(arguments).output().unwrap().stdout).unwrap();
+    let lines: Vec<&[&str]> = COMMANDS.into_iter().chain(LIVE).collect();
+    let mut seen = 0;
+    for name in text(&["--help"]).lines().filter_map(|l| l.strip_prefix("  ")?.split_whitespace().next()) {
+        let help = text(&[name, "--help"]);
+        for flag in
+            FLAGS.into_iter().filter(|f| help.contains(&format!("--{f} <")) || help.contains(&format!("--{f}[=")))
+        {
+            let is = |a: &&str| a.starts_with(&format!("--{flag}")) || flag == "output" && a.starts_with("-o");
+            let listed = lines.iter().any(|line| line[0] == name && line.iter().any(is));
+            assert!(listed, "{name} --{flag} is not tried");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 15, "{seen}");
+}
+
+#[test]
+fn directories_that_are_written_to_keep_what_lies_there() {
+    let scene = Scene::new();
+    let before = scene.contents();
+    for line in [
+        &["streams", "in.pcap", "--write", "."][..],
+        &["report", "--case", "case.db", "--rows", "."],
+        &["merge", "segment.jsonl", "--rows", "."],
+        &["watch", "in.pcap", "--case", "new.db", "--once", "-q", "--evidence", "."],
+        &["prescan", "--payload", "0300000b06e00000", "--pytorch", "1.13", "--policy-dir", "."],
+        &["prescan", "--payload", "0300000b06e00000", "--pytorch", "1.13", "--attest", "."],
+    ] {
+        let (status, said) = scene.run(line);
+        assert!(status.is_some_and(|s| s < 3), "{line:?}: {said}");
+        assert!(scene.holds(&before), "{line:?} changed a file");
+    }
+}
 
 #[test]
 fn no_output_overwrites_what_was_observed() {
@@ -108,7 +160,8 @@ fn no_output_overwrites_what_was_observed() {
         "segment.jsonl.zst",
         "host.jsonl",
     ];
-    for line in COMMANDS {
+    let live = if cfg!(feature = "live") { &LIVE[..] } else { &[] };
+    for line in COMMANDS.into_iter().chain(live.iter().copied()) {
         let names = |input: &str| line.iter().any(|a| a.split('=').any(|part| part == input || part == "."));
         let own = ["in.dmesg", "hosts"].into_iter().filter(|i| names(i));
         for victim in everywhere.into_iter().chain(own) {

@@ -137,10 +137,11 @@ impl RecentFlows {
         if total <= MEMORY {
             return;
         }
-        let mut order: Vec<(bool, Timestamp, Key)> =
-            self.flows.iter().map(|(key, f)| (f.witness, f.last, *key)).collect();
+        // What was not looked at yet goes last.
+        let mut order: Vec<(bool, bool, Timestamp, Key)> =
+            self.flows.iter().map(|(key, f)| (f.changed, f.witness, f.last, *key)).collect();
         order.sort_unstable();
-        for (_, _, key) in order {
+        for (.., key) in order {
             if total <= MEMORY / 4 * 3 {
                 break;
             }
@@ -179,5 +180,58 @@ impl RecentFlows {
             stored.sets.push(StoredSet { key, captures, segments, ..StoredSet::default() });
         }
         Some(analyze_stored(options, stored).analysis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::GrowingSet;
+    use crate::capture::{Limits, Reader};
+
+    /// What a recording holds is taken packet by packet, with a look after each; the ids of the claims that looks told.
+    fn looked_at(path: &str, recent: &mut RecentFlows) -> BTreeSet<String> {
+        let options = Options { paths: vec![path.into()], ..Options::default() };
+        let mut set = GrowingSet::new(&options, &StoredSet::default());
+        let mut reader = Reader::open(path.as_ref(), &Limits::default()).unwrap();
+        let mut told = BTreeSet::new();
+        while let Some(packet) = reader.next().unwrap() {
+            set.packet(1, &packet);
+            let Some(batch) = set.take().unwrap().segments else { continue };
+            recent.take(7, StoredCapture { id: 1, path: path.into(), ..StoredCapture::default() }, &batch);
+            let report = recent.look(&options).map(|a| a.report.findings).unwrap_or_default();
+            told.extend(report.into_iter().filter(|f| f.declared.is_some()).map(|f| f.id));
+        }
+        told
+    }
+
+    #[test]
+    fn looks_tell_of_the_claims_that_a_whole_report_tells_of() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/incident-torch1.13/node-a.pcap");
+        let whole = crate::analysis::analyze(&Options { paths: vec![path.into()], ..Options::default() });
+        let claims: BTreeSet<String> =
+            whole.report.findings.into_iter().filter(|f| f.declared.is_some()).map(|f| f.id).collect();
+        assert!(!claims.is_empty());
+        assert_eq!(looked_at(path, &mut RecentFlows::default()), claims);
+    }
+
+    #[test]
+    fn what_was_not_looked_at_outlives_what_shows_a_dialect() {
+        let mut recent = RecentFlows::default();
+        let flow = |n: i64, changed| Flow {
+            opened: Timestamp(n),
+            last: Timestamp(n),
+            segments: Vec::new(),
+            bytes: MEMORY / 16,
+            answered: !changed,
+            changed,
+            witness: false,
+        };
+        let at = |port| Endpoint::new("192.0.2.1".parse::<std::net::IpAddr>().unwrap().into(), port);
+        for n in 0..32u16 {
+            recent.flows.insert((1, at(1000 + n), at(n)), flow(i64::from(n), n == 0));
+        }
+        recent.settle(Timestamp(40));
+        assert!(recent.flows.len() < 16 && recent.flows.contains_key(&(1, at(1000), at(0))));
     }
 }
