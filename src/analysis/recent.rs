@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn what_was_not_looked_at_outlives_what_shows_a_dialect() {
         let mut recent = RecentFlows::default();
-        let flow = |n: i64, changed| Flow {
+        let flow = |n: i64, changed: bool| Flow {
             opened: Timestamp(n),
             last: Timestamp(n),
             segments: Vec::new(),
