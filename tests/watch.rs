@@ -407,3 +407,22 @@ fn logs_are_followed_alongside() {
     assert_eq!(kept["incidents"], expected["incidents"]);
     assert_eq!(kept["incidents"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn a_case_whose_making_was_broken_off_is_made_and_a_foreign_database_stays() {
+    let place = TempDir::new().unwrap();
+    let captures = place.path().join("captures");
+    fill(&captures);
+    let path = |name: &str| place.path().join(name);
+    // What is on the disk between the first page and the tables.
+    rusqlite::Connection::open(path("begun.db")).unwrap().execute_batch("PRAGMA journal_mode=WAL; VACUUM;").unwrap();
+    assert!(std::fs::read(path("begun.db")).unwrap().starts_with(b"SQLite format 3\0"));
+    let (status, _, errors) = watch(&captures, &path("begun.db"), &[]);
+    assert_eq!((status, errors.as_str()), (1, ""));
+
+    rusqlite::Connection::open(path("foreign.db")).unwrap().execute_batch("CREATE TABLE t (x); VACUUM;").unwrap();
+    let before = std::fs::read(path("foreign.db")).unwrap();
+    let (status, _, errors) = watch(&captures, &path("foreign.db"), &[]);
+    assert!(status == 2 && errors.contains("foreign.db"), "{errors}");
+    assert_eq!(std::fs::read(path("foreign.db")).unwrap(), before);
+}

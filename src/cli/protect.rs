@@ -45,8 +45,9 @@ pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<(), Overw
         }
     }
     for (flag, path) in outputs {
-        // A case is written to, not over.
-        if flag == "--case" && what_must_stay(&path) == Some("a case file") {
+        // A case is written to, not over. One whose making was broken off is a database that says nothing yet; whoever opens a
+        // foreign one leaves it as it is.
+        if flag == "--case" && matches!(what_must_stay(&path), Some("a case file" | "a database")) {
             continue;
         }
         protected.output(&flag, &path, &read_as)?;
