@@ -142,11 +142,9 @@ def replay(path, pps, seconds, extra=()):
 
 
 def processor_time(pid):
-    """Seconds that all threads of a process have run, as the scheduler counts them (nanoseconds)."""
-    total = 0
-    for task in os.listdir(f"/proc/{pid}/task"):
-        total += int(open(f"/proc/{pid}/task/{task}/schedstat").read().split()[0])
-    return total / 1e9
+    """Seconds that a process has run, threads that have ended included, as the scheduler counts them (nanoseconds)."""
+    # The clock of another process: clock_getcpuclockid(3).
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 class Share:

@@ -55,6 +55,8 @@ pub(crate) struct Step {
     /// From here on it carries data that is only counted.
     pub(crate) bulk: bool,
     pub(crate) server_active: bool,
+    /// It declares more than before: it may hold a claim.
+    pub(crate) claims: bool,
     /// What its receiver made of it.
     pub(crate) outcome: Outcome,
 }
@@ -147,6 +149,7 @@ pub(crate) struct Tracked {
     heard: DecodedFlow,
     outer: Vec<OuterLayer>,
     midstream: bool,
+    claims: u64,
 }
 
 impl Tracked {
@@ -173,6 +176,7 @@ impl Tracked {
             heard: DecodedFlow::default(),
             outer: segment.outer.to_vec(),
             midstream: record.isn(Direction::ToServer).is_none(),
+            claims: 0,
         };
         if interest.is_decided() {
             tracked.decide(interest);
@@ -245,6 +249,8 @@ impl Tracked {
         }
         let decoders = &self.heard.decoders;
         let enough = !decoders.is_empty() && decoders.iter().all(|d| d.has_enough());
+        let claims = decoders.iter().map(|d| d.claims().unwrap_or(record.bytes[0])).fold(0, u64::saturating_add);
+        step.claims = claims > std::mem::replace(&mut self.claims, claims);
         step.bulk = enough || decoders.iter().any(|d| d.is_done());
         step
     }

@@ -26,6 +26,8 @@ pub struct Batch {
     pub segments: Option<Vec<u8>>,
     /// Packed segments of listeners that became known late.
     pub late: Option<Vec<u8>>,
+    /// Connections that may hold a claim, by client and listener.
+    pub claims: Vec<(Endpoint, Endpoint)>,
     /// Records that are new or have changed.
     pub records: Vec<FlowRecord>,
     /// Counters of the whole set so far.
@@ -167,6 +169,7 @@ impl GrowingSet {
         Ok(Batch {
             segments: packed(&mut self.segments)?,
             late: packed(&mut self.late)?,
+            claims: self.scan.take_claims(),
             records,
             counters,
             skipped: all,

@@ -2,8 +2,7 @@
 //! in which it comes, however much a case holds.
 //!
 //! A conclusion takes longer the more it is drawn from. Whoever waits for packets draws it from all that is kept now and then, and
-//! in between looks at the connections in which something happened since the last look, besides those that show what the listener
-//! speaks. Such a look tells of claims only, under the id that they have in any report.
+//! in between looks at the connections that may hold a claim, besides those that show what the listener speaks. Such a look tells of claims only, under the id that they have in any report.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -40,7 +39,7 @@ struct Flow {
     bytes: usize,
     /// The listener sent something.
     answered: bool,
-    /// Something came since the last look.
+    /// It may hold a claim that was not looked at.
     changed: bool,
     witness: bool,
 }
@@ -64,21 +63,23 @@ impl RecentFlows {
         let mut recent = RecentFlows { names, ..RecentFlows::default() };
         for set in &stored.sets {
             let Some(capture) = set.captures.first() else { continue };
-            set.segments.iter().for_each(|blob| recent.take(set.key, capture.clone(), blob));
-            recent.flows.values_mut().for_each(|f| f.changed = false);
+            set.segments.iter().for_each(|blob| recent.take(set.key, capture.clone(), blob, &[]));
         }
         recent.flows.retain(|_, f| f.witness);
         recent
     }
 
-    /// Takes a packed batch of segments of a set that has one capture.
-    pub fn take(&mut self, set: i64, capture: StoredCapture, batch: &[u8]) {
+    /// Takes a packed batch of segments of a set that has one capture, and which connections may hold claims since.
+    pub fn take(&mut self, set: i64, capture: StoredCapture, batch: &[u8], claims: &[(Endpoint, Endpoint)]) {
         let mut newest = None;
         codec::unpack(batch, &mut |s| {
             newest = newest.max(Some(s.time));
             self.segment(set, s);
             true
         });
+        for (client, server) in claims {
+            self.flows.entry((set, *client, *server)).and_modify(|f| f.changed = true);
+        }
         self.captures.insert(set, capture);
         if let Some(newest) = newest {
             self.settle(newest);
@@ -111,7 +112,6 @@ impl RecentFlows {
         let length = s.segment().payload.len();
         flow.bytes += length;
         flow.answered |= !from_client && length > 0;
-        flow.changed |= from_client && length > 0;
         flow.segments.push(s);
     }
 
@@ -149,7 +149,7 @@ impl RecentFlows {
         }
     }
 
-    /// Concludes from the connections in which a client sent something since the last look; `None` when there is none.
+    /// Concludes from the connections that may hold a claim since the last look; `None` when there is none.
     pub fn look(&mut self, options: &Options) -> Option<Analysis> {
         let mut changed: Vec<(Timestamp, Key)> =
             self.flows.iter().filter(|(_, f)| f.changed).map(|(key, f)| (f.last, *key)).collect();
@@ -197,8 +197,14 @@ mod tests {
         let mut told = BTreeSet::new();
         while let Some(packet) = reader.next().unwrap() {
             set.packet(1, &packet);
-            let Some(batch) = set.take().unwrap().segments else { continue };
-            recent.take(7, StoredCapture { id: 1, path: path.into(), ..StoredCapture::default() }, &batch);
+            let batch = set.take().unwrap();
+            let Some(segments) = batch.segments else { continue };
+            recent.take(
+                7,
+                StoredCapture { id: 1, path: path.into(), ..StoredCapture::default() },
+                &segments,
+                &batch.claims,
+            );
             let report = recent.look(&options).map(|a| a.report.findings).unwrap_or_default();
             told.extend(report.into_iter().filter(|f| f.declared.is_some()).map(|f| f.id));
         }

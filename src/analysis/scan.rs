@@ -18,6 +18,9 @@ use super::retention::{Folder, Retention};
 /// Tokens of groups that are remembered; a host runs a few communicators.
 const MAX_TOKENS: usize = 4096;
 
+/// Connections with claims that are noted between two batches.
+const MAX_CLAIMS: usize = 1 << 16;
+
 /// What a scan looks for and what it may keep.
 #[derive(Clone)]
 pub struct ScanOptions {
@@ -97,6 +100,8 @@ struct Flows {
     /// the set need not be read again for those.
     tokens: HashMap<u64, ProtocolSet>,
     counters: ScanCounters,
+    /// Connections that may hold a claim since they were taken, by client and listener.
+    claims: Vec<(Endpoint, Endpoint)>,
     /// What the last segment was, for whoever keeps segments.
     mark: SegmentRole,
     marking: bool,
@@ -137,6 +142,7 @@ impl SetScan {
                 early: Vec::new(),
                 tokens: HashMap::new(),
                 counters: ScanCounters::default(),
+                claims: Vec::new(),
                 mark: SegmentRole::Other,
                 marking: false,
             },
@@ -221,6 +227,11 @@ impl SetScan {
         self.flows.replaced.clear();
         self.flows.activity.clear();
         self.flows.folder = Folder::default();
+    }
+
+    /// Connections that may hold a claim, since this was called last, by client and listener.
+    pub(super) fn take_claims(&mut self) -> Vec<(Endpoint, Endpoint)> {
+        std::mem::take(&mut self.flows.claims)
     }
 
     /// Forgets flows that are not being decoded and whose last packet is earlier.
@@ -400,6 +411,9 @@ impl Flows {
         self.counters.bad_checksums += u64::from(step.outcome.bad_checksum && !step.outcome.duplicate);
         if step.server_active {
             self.activity.entry(record.server()).or_default().note(time, packet);
+        }
+        if step.claims && self.marking && self.claims.len() < MAX_CLAIMS {
+            self.claims.push((record.client(), record.server()));
         }
         self.table.note_outcome(flow, segment, step.outcome, time, packet);
         let after = tracked.bytes();

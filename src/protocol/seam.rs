@@ -130,6 +130,12 @@ pub trait Decoder: Send {
         self.is_done()
     }
 
+    /// How many lengths and counts were declared so far that may be claims; `None`: only the end tells. Whoever waits for packets
+    /// looks at a connection at once when there are more.
+    fn claims(&self) -> Option<u64> {
+        None
+    }
+
     /// Both directions have ended.
     fn end(self: Box<Self>) -> Arc<dyn Decoded>;
 }

@@ -290,6 +290,11 @@ impl Decoding {
         Decoding { connection, facts: Facts::new(dialect) }
     }
 
+    /// What was seen so far.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     /// The next bytes of one direction.
     pub fn chunk(&mut self, direction: Direction, chunk: &Chunk<'_>) {
         let facts = &mut self.facts;

@@ -65,6 +65,13 @@ impl Decoder for Readers {
         self.0.iter_mut().for_each(|r| r.gap(direction, offset, length));
     }
 
+    /// None in a connection that a dialect accounts for, both ways: what others read into it is nothing.
+    fn claims(&self) -> Option<u64> {
+        let all = || self.0.iter().map(Decoding::facts);
+        let honest = all().any(|f| f.declared_count == 0 && f.answers > 0 && f.is_clean());
+        Some(if honest { 0 } else { all().map(|f| f.declared_count).sum() })
+    }
+
     fn end(self: Box<Self>) -> Arc<dyn Decoded> {
         // Collected in place they would keep the room of the decoders they come from, for as long as the analysis runs.
         let mut facts = Vec::with_capacity(self.0.len());
