@@ -17,6 +17,7 @@ fn around(data: &[u8]) -> String {
     for fields in [
         "evidence-flows\",\"set\":1",
         "evidence-segments\",\"set\":1,\"batch\":1,\"capture\":1",
+        "evidence-ordinary\",\"set\":1,\"batch\":1,\"connections\":1",
         "evidence-lines\",\"log\":1,\"batch\":1",
         "evidence-hosts\",\"path\":\"h\",\"content\":\"c\",\"part\":0,\"parts\":1",
     ] {
