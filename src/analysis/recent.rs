@@ -16,8 +16,8 @@ use crate::time::Timestamp;
 /// Segments held of one connection, and bytes of their payload: a stray's claim stands in its first requests.
 const FLOW_SEGMENTS: usize = 64;
 const FLOW_BYTES: usize = 16 << 10;
-/// Memory that a segment takes besides its payload, about.
-const SEGMENT: usize = 300;
+/// Memory that a segment takes besides its payload, about: itself, and its header on the heap.
+const SEGMENT: usize = size_of::<KeptSegment>() + 96;
 /// Memory for all of them.
 const MEMORY: usize = 32 << 20;
 /// Segments of one look.
