@@ -2,7 +2,8 @@
 //! in which it comes, however much a case holds.
 //!
 //! A conclusion takes longer the more it is drawn from. Whoever waits for packets draws it from all that is kept now and then, and
-//! in between looks at the connections that may hold a claim, besides those that show what the listener speaks. Such a look tells of claims only, under the id that they have in any report.
+//! in between looks at the connections that may hold a claim, besides those that show what the listener speaks. Such a look
+//! tells of claims only, under the id that they have in any report.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

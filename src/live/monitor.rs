@@ -266,7 +266,7 @@ impl Monitor {
     }
 
     /// Concludes from all that is kept, in a thread of its own: what comes in the meantime is kept at once. It takes longer
-    /// the more is kept, and may take a tenth of a processor: claims do not wait for it. At the end, after [`Monitor::stop`], it is waited for.
+    /// the more is kept, and may take a third of a processor: claims do not wait for it. At the end, after [`Monitor::stop`], it is waited for.
     fn conclude(
         &mut self,
         now: Timestamp,
@@ -298,7 +298,7 @@ impl Monitor {
             }
             return Ok(());
         }
-        let due = self.concluded.is_none_or(|(at, took)| at.elapsed() >= took * 9);
+        let due = self.concluded.is_none_or(|(at, took)| at.elapsed() >= took * 2);
         if due && self.running.is_none() && self.case.is_fresh()? {
             let (stored, options) = (self.case.load()?, self.options.clone());
             let thread = std::thread::spawn(move || analyze_stored(&options, stored));
