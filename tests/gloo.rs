@@ -105,6 +105,9 @@ fn a_connect_scan_while_a_rank_is_late_is_one_incident() {
     let taken: Vec<(u64, u64)> =
         gloo(&report).iter().map(|f| (f["target"]["port"].as_u64().unwrap(), f["packet"].as_u64().unwrap())).collect();
     assert_eq!(taken, [(41659, 176), (35579, 295)]);
+    let lags: Vec<Option<f64>> =
+        incident["hosts"].as_array().unwrap().iter().map(|h| h["lag_seconds"].as_f64()).collect();
+    assert!(lags[0].is_some_and(|l| (3.0..4.0).contains(&l)) && lags[1].is_none(), "node-b's failure is in no capture");
     // What the ranks' own logs say of the same connections: 35579 and 64394 are one number with its bytes swapped.
     let evidence = common::joined(&gloo(&report)[1]["evidence"]);
     assert!(evidence.contains("connect [192.0.2.11]:64394: Connection refused (Gloo prints"), "{evidence}");

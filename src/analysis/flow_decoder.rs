@@ -149,6 +149,7 @@ pub(crate) struct Tracked {
     heard: DecodedFlow,
     outer: Vec<OuterLayer>,
     midstream: bool,
+    /// Lengths and counts declared so far that may be claims.
     claims: u64,
 }
 

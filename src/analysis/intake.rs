@@ -125,8 +125,8 @@ impl GrowingSet {
         self.also.extend(listeners);
     }
 
-    #[cfg(feature = "live")]
     /// Forgets flows whose last packet is earlier.
+    #[cfg(feature = "live")]
     pub fn forget_before(&mut self, time: Timestamp) {
         self.scan.forget_before(time);
     }

@@ -541,13 +541,16 @@ fn incident(m: &Material<'_>, i: &Incident) -> IncidentOut {
             .iter()
             .map(|h| {
                 let trigger = h.trigger.as_ref().and_then(|t| m.findings.get(t.finding));
+                // Where neither a kill nor a failure was seen there is no lag to tell.
+                let ended = h.event.is_some() || h.died.is_some();
+                let timed = h.trigger.as_ref().filter(|t| ended || t.lag > 0.0);
                 IncidentHost {
                     host: text(&h.host),
                     address: h.address.map(|a| a.to_string()),
                     oom_event: h.event.and_then(|e| m.events.get(e)).map(|e| e.id.clone()),
                     trigger: trigger.map(|f| f.id.clone()),
-                    lag_seconds: h.trigger.as_ref().map(|t| round(t.lag)),
-                    lag_uncertainty_seconds: h.trigger.as_ref().map(|t| t.lag_uncertainty),
+                    lag_seconds: timed.map(|t| round(t.lag)),
+                    lag_uncertainty_seconds: timed.map(|t| t.lag_uncertainty),
                     listener_died_at: h.died,
                     verdict: h.verdict,
                     reasons: h.reasons.iter().map(|r| clean(r.as_bytes(), 400)).collect(),

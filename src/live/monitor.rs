@@ -266,7 +266,8 @@ impl Monitor {
     }
 
     /// Concludes from all that is kept, in a thread of its own: what comes in the meantime is kept at once. It takes longer
-    /// the more is kept, and may take a third of a processor: claims do not wait for it. At the end, after [`Monitor::stop`], it is waited for.
+    /// the more is kept, and may take a third of a processor: claims do not wait for it. At the end, after
+    /// [`Monitor::stop`], it is waited for.
     fn conclude(
         &mut self,
         now: Timestamp,

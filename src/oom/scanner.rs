@@ -25,9 +25,9 @@ use std::sync::Arc;
 pub const MAX_LINE: usize = 64 << 10;
 /// Sightings kept of one log.
 pub(super) const MAX_SIGHTINGS: usize = 100_000;
-/// Lines kept that were not understood.
-/// Errors on connections that are kept.
+/// Errors on connections that are kept of one log.
 const MAX_ERRORS: usize = 400;
+/// Lines kept that were not understood.
 const MAX_EXAMPLES: usize = 100;
 /// Lines looked at for the format of a log, whether or not they speak of an OOM.
 pub(super) const SAMPLE: u64 = 64;
